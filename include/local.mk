@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+# What users include; nothing else is installed.
+
+weirincludedir = $(includedir)/weir
+weirinclude_HEADERS = \
+  include/weir/counters.def \
+  include/weir/weir.h

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The slow half of malloc, and its zeroed and aligned forms.
+ */
+#include "alloc.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "init.h"
+#include "thread.h"
+
+WR_COLD void *wr_alloc_refuse(void) {
+  wr_counter_add(&wr_arena_default.out_of_memory, 1);
+  errno = ENOMEM;
+  return NULL;
+}
+
+static void *take_small(unsigned class) {
+  struct wr_heap *heap = wr_thread_enter(&wr_arena_default);
+  void *block;
+  if (heap == NULL)
+    return NULL;
+  /* What led here may have been a heap that was not there yet; its slabs may be. */
+  block = wr_heap_refill(heap, class);
+  wr_thread_leave(heap);
+  return block;
+}
+
+static void *take_payload(size_t size, size_t alignment, size_t *stale) {
+  struct wr_span *span;
+  if (size > WR_SPAN_MAX || alignment > WR_SPAN_MAX - size)
+    return NULL;
+  span = wr_span_take(&wr_arena_default.spans, size, alignment, stale);
+  return span != NULL ? span->user : NULL;
+}
+
+/* A block of any kind. *stale: how many of its first bytes may be other than 0. */
+static void *take_any(size_t size, size_t alignment, size_t *stale) {
+  if (size > WR_BLOCK_MAX || alignment > WR_BLOCK_MAX)
+    return take_payload(wr_bits_max(size, 1), alignment, stale);
+  *stale = size;
+  return take_small(alignment <= WR_BLOCK_MIN ? wr_sizeclass_of(size)
+                                              : wr_sizeclass_aligned(size, alignment));
+}
+
+static void *take(size_t size, size_t alignment, size_t *stale) {
+  void *block;
+  if (WR_UNLIKELY(size > PTRDIFF_MAX))
+    return wr_alloc_refuse();
+  wr_init();
+  block = take_any(size, alignment, stale);
+  if (WR_LIKELY(block != NULL))
+    return block;
+  /* Free memory may be in the wrong classes, or in other threads' heaps. */
+  (void)wr_heap_trim_all(&wr_arena_default, 0);
+  block = take_any(size, alignment, stale);
+  return block != NULL ? block : wr_alloc_refuse();
+}
+
+WR_NOINLINE void *wr_alloc_slow(size_t size) {
+  size_t stale;
+  return take(size, 1, &stale);
+}
+
+void *wr_alloc_zeroed(size_t size) {
+  size_t stale = size;
+  void *block = size <= WR_BLOCK_MAX ? wr_alloc_take(size) : take(size, 1, &stale);
+  if (WR_LIKELY(block != NULL))
+    memset(block, 0, wr_bits_min(stale, size));
+  return block;
+}
+
+void *wr_alloc_aligned(size_t alignment, size_t size) {
+  size_t stale;
+  if (alignment <= WR_BLOCK_MIN)
+    return wr_alloc_take(size);
+  if (size <= WR_BLOCK_MAX && alignment <= WR_BLOCK_MAX) {
+    void *block = wr_heap_take(wr_heap_self, wr_sizeclass_aligned(size, alignment));
+    if (WR_LIKELY(block != NULL))
+      return block;
+  }
+  return take(size, alignment, &stale);
+}

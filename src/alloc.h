@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Taking a block: a small one from the thread's heap, else a payload of its own span. When memory
+ * is out, this layer gives back what is retained and tries once more; no other does.
+ */
+#ifndef WR_ALLOC_H
+#define WR_ALLOC_H
+
+#include "heap.h"
+
+/* The functions here return NULL and set errno to ENOMEM when memory is out or the size is over
+ * PTRDIFF_MAX, and leave errno alone otherwise. */
+
+void *wr_alloc_slow(size_t size);
+
+/* Every byte 0. */
+void *wr_alloc_zeroed(size_t size);
+
+/* At a multiple of `alignment`, a power of two. */
+void *wr_alloc_aligned(size_t alignment, size_t size);
+
+/* NULL, with errno set and the request counted. */
+void *wr_alloc_refuse(void);
+
+WR_INLINE void *wr_alloc_take(size_t size) {
+  if (WR_LIKELY(size <= WR_BLOCK_MAX)) {
+    void *block = wr_heap_take(wr_heap_self, wr_sizeclass_of(size));
+    if (WR_LIKELY(block != NULL))
+      return block;
+  }
+  return wr_alloc_slow(size);
+}
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An arena: a page source with weir's own memory, the spans cut from it, and the heaps whose slabs
+ * they are. The process has one, in static memory, valid when it is zero and not yet initialised.
+ */
+#ifndef WR_ARENA_H
+#define WR_ARENA_H
+
+#include "meta.h"
+#include "options.h"
+#include "source.h"
+#include "span.h"
+
+struct wr_arena {
+  struct wr_source source;
+  struct wr_meta meta;
+  struct wr_spans spans;
+  /* Every heap ever made, newest first; heaps are never unmade. Release when one is added, acquire
+   * when the list is walked. */
+  _Atomic(struct wr_heap *) heaps;
+  wr_counter heap_count;
+  wr_counter out_of_memory;
+};
+
+extern struct wr_arena wr_arena_default;
+
+/* Takes over a source that is filled in; `hint` is where its address space may begin, or NULL. */
+void wr_arena_init(struct wr_arena *arena, size_t mark, void *hint);
+
+/* Before fork: takes every lock of the arena, in order. After it, in the parent: gives them back;
+ * in the child: makes them new. */
+void wr_arena_lock_all(struct wr_arena *arena);
+void wr_arena_unlock_all(struct wr_arena *arena);
+void wr_arena_forked(struct wr_arena *arena);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Compiler attributes, and the answers that depend on how weir is compiled. The only header, with
+ * os_*.c, that looks at the platform.
+ */
+#ifndef WR_ATTR_H
+#define WR_ATTR_H
+
+#define WR_LIKELY(x) __builtin_expect(!!(x), 1)
+#define WR_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define WR_INLINE static inline __attribute__((always_inline))
+#define WR_NOINLINE __attribute__((noinline))
+#define WR_COLD __attribute__((noinline, cold))
+#define WR_NORETURN __attribute__((noreturn))
+#define WR_EXPORT __attribute__((visibility("default")))
+#define WR_ALIGNED(n) __attribute__((aligned(n)))
+#define WR_PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
+/* One pointer and one integer a thread: small enough for the room that every libc keeps for
+ * libraries loaded by dlopen, and read without a call. */
+#define WR_TLS __thread __attribute__((tls_model("initial-exec")))
+
+/* ThreadSanitizer knows neither memory outside the ranges it maps nor locks handed over by the
+ * kernel, so the system layer uses neither under it. */
+#if defined(__SANITIZE_THREAD__)
+#define WR_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WR_TSAN 1
+#endif
+#endif
+#ifndef WR_TSAN
+#define WR_TSAN 0
+#endif
+
+#endif

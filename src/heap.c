@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The slow half of heaps: see heap.h. "The lock" here is the heap's. Where a function says "owner",
+ * the caller is the heap's thread, or the heap has none, and the lock is held.
+ */
+#include "heap.h"
+
+/* How many blocks freed by others the owner puts back each time it is slow anyway. */
+#define DRAIN_LIMIT 64
+/* Empty slabs a heap keeps for its next block, outside the mark; none when the mark is below. */
+#define PIN_MAX ((size_t)1 << 20)
+
+/* Has no blocks: pop finds none, and nothing else is done with it. */
+static struct wr_span no_slab;
+
+#define NO_SLABS \
+  { [0 ... WR_CLASSES - 1] = &no_slab }
+struct wr_heap wr_heap_unborn = {.current = NO_SLABS};
+struct wr_heap wr_heap_dead = {.current = NO_SLABS};
+
+WR_TLS struct wr_heap *wr_heap_self = &wr_heap_unborn;
+
+#define SLAB_OF(link) WR_LIST_MEMBER(link, struct wr_span, listed)
+
+/* Only the lock's holder changes the tag. */
+static bool is_full(const struct wr_span *slab) {
+  return (atomic_load_explicit(&slab->owner, memory_order_relaxed) & WR_OWNER_FULL) != 0;
+}
+
+/* Lists a slab. Release: pairs with the acquire in wr_free_give, because after this the owner
+ * gives blocks to the slab without the lock. */
+static void enlist(struct wr_heap *heap, struct wr_span *slab) {
+  atomic_store_explicit(&slab->owner, (uintptr_t)heap, memory_order_release);
+  wr_list_add_front(&heap->listed[slab->class], &slab->listed);
+}
+
+static void tag_full(struct wr_heap *heap, struct wr_span *slab) {
+  wr_list_remove(&heap->listed[slab->class], &slab->listed);
+  atomic_store_explicit(&slab->owner, (uintptr_t)heap | WR_OWNER_FULL, memory_order_relaxed);
+}
+
+static size_t pin_limit(const struct wr_heap *heap) {
+  return wr_counter_read(&heap->arena->spans.retain.mark) < PIN_MAX ? 0 : PIN_MAX;
+}
+
+static void set_pinned(struct wr_heap *heap, unsigned class, struct wr_span *slab) {
+  struct wr_span *former = wr_heap_pinned(heap, class);
+  if (former != NULL)
+    heap->pinned_bytes -= wr_span_length(former);
+  if (slab != NULL)
+    heap->pinned_bytes += wr_span_length(slab);
+  atomic_store_explicit(&heap->pinned[class], slab, memory_order_relaxed);
+}
+
+/* Gives back a listed slab that is empty. Owner. */
+static void release(struct wr_heap *heap, struct wr_span *slab) {
+  unsigned class = slab->class;
+  wr_list_remove(&heap->listed[class], &slab->listed);
+  if (wr_heap_current(heap, class) == slab)
+    wr_heap_set_current(heap, class, &no_slab);
+  if (wr_heap_pinned(heap, class) == slab)
+    set_pinned(heap, class, NULL);
+  wr_slab_retire(slab);
+}
+
+/* A listed slab has become empty: it is kept in the place of the one that was so last. Owner. */
+static void settle_empty(struct wr_heap *heap, struct wr_span *slab) {
+  unsigned class = slab->class;
+  struct wr_span *former = wr_heap_pinned(heap, class);
+  if (former == slab && pin_limit(heap) > 0)
+    return;
+  set_pinned(heap, class, NULL);
+  if (former != NULL && former != slab && wr_slab_used(former) == 0)
+    release(heap, former);
+  if (heap->pinned_bytes + wr_span_length(slab) > pin_limit(heap)) {
+    release(heap, slab);
+    return;
+  }
+  set_pinned(heap, class, slab);
+}
+
+/* Puts a block on its slab, whatever the slab's state. Owner. */
+static void put_back(struct wr_heap *heap, struct wr_span *slab, void *block) {
+  size_t used = wr_slab_push(slab, block);
+  if (is_full(slab))
+    enlist(heap, slab);
+  if (used == 0)
+    settle_empty(heap, slab);
+}
+
+/* The next block that others have freed, or NULL. */
+static struct wr_block *next_incoming(struct wr_heap *heap) {
+  struct wr_block *block;
+  if (heap->incoming == NULL && !wr_remote_is_empty(&heap->remote))
+    heap->incoming = wr_remote_take_all(&heap->remote);
+  block = heap->incoming;
+  if (block != NULL) {
+    heap->incoming = block->next;
+    wr_counter_bump(&heap->remote_frees, 1);
+  }
+  return block;
+}
+
+static struct wr_span *slab_of(const struct wr_heap *heap, const struct wr_block *block) {
+  struct wr_span *slab = wr_pagemap_find(block);
+  /* A link that was overwritten after its block was freed leads elsewhere. */
+  if (slab == NULL ||
+      wr_heap_of(atomic_load_explicit(&slab->owner, memory_order_relaxed)) != heap ||
+      !wr_slab_holds(slab, block))
+    wr_misuse_stop(WR_MISUSE_FREE_LIST, block);
+  return slab;
+}
+
+/* Puts at most `limit` blocks that others have freed back. Owner. */
+static void drain(struct wr_heap *heap, size_t limit) {
+  struct wr_block *block;
+  for (; limit > 0 && (block = next_incoming(heap)) != NULL; limit--)
+    put_back(heap, slab_of(heap, block), block);
+}
+
+/* Whether the slab has a free block now, carved if need be. Owner. */
+static bool has_block(struct wr_span *slab) {
+  if (wr_slab_free(slab) == NULL)
+    return wr_slab_carve(slab);
+  wr_slab_verify(slab);
+  return true;
+}
+
+/* A slab of the class with a free block, listed; NULL when memory is out. Owner. */
+static struct wr_span *find_slab(struct wr_heap *heap, unsigned class) {
+  struct wr_span *slab = wr_heap_current(heap, class);
+  if (slab != &no_slab && has_block(slab))
+    return slab;
+  while (!wr_list_is_empty(&heap->listed[class])) {
+    slab = SLAB_OF(heap->listed[class].front);
+    if (has_block(slab))
+      return slab;
+    tag_full(heap, slab);
+  }
+  slab = wr_slab_make(&heap->arena->spans, class, heap);
+  if (slab == NULL)
+    return NULL;
+  wr_list_add_front(&heap->listed[class], &slab->listed);
+  (void)wr_slab_carve(slab);
+  return slab;
+}
+
+void *wr_heap_refill(struct wr_heap *heap, unsigned class) {
+  struct wr_span *slab;
+  void *block = NULL;
+  wr_lock_take(&heap->lock);
+  drain(heap, DRAIN_LIMIT);
+  slab = find_slab(heap, class);
+  if (slab != NULL) {
+    wr_heap_set_current(heap, class, slab);
+    block = wr_slab_pop(slab);
+  } else {
+    wr_heap_set_current(heap, class, &no_slab);
+  }
+  wr_lock_give(&heap->lock);
+  wr_spans_settle(&heap->arena->spans);
+  return block;
+}
+
+WR_NOINLINE void wr_heap_emptied(struct wr_heap *heap, struct wr_span *slab) {
+  wr_lock_take(&heap->lock);
+  /* wr_heap_trim may have given the slab back, or another thread's drain refilled it, meanwhile. */
+  if (wr_heap_of(atomic_load_explicit(&slab->owner, memory_order_relaxed)) == heap &&
+      wr_slab_used(slab) == 0 && !is_full(slab))
+    settle_empty(heap, slab);
+  wr_lock_give(&heap->lock);
+  wr_spans_settle(&heap->arena->spans);
+}
+
+WR_NOINLINE void wr_heap_give_slow(struct wr_heap *heap, struct wr_span *slab, void *block) {
+  unsigned class = slab->class;
+  wr_lock_take(&heap->lock);
+  /* First, so that the slab is not taken for an empty one that is not in use. */
+  wr_heap_set_current(heap, class, slab);
+  put_back(heap, slab, block);
+  wr_lock_give(&heap->lock);
+  wr_spans_settle(&heap->arena->spans);
+}
+
+bool wr_heap_give_unattended(struct wr_heap *heap, struct wr_span *slab, void *block) {
+  bool given = false;
+  if (atomic_load_explicit(&heap->attended, memory_order_relaxed))
+    return false;
+  wr_lock_take(&heap->lock);
+  if (!atomic_load_explicit(&heap->attended, memory_order_relaxed)) {
+    /* What was pushed while its thread was leaving. */
+    drain(heap, SIZE_MAX);
+    put_back(heap, slab, block);
+    given = true;
+  }
+  wr_lock_give(&heap->lock);
+  wr_spans_settle(&heap->arena->spans);
+  return given;
+}
+
+static bool is_pending(const struct wr_block *list, const void *block) {
+  for (; list != NULL; list = list->next)
+    if (list == block)
+      return true;
+  return false;
+}
+
+bool wr_heap_is_free(struct wr_heap *heap, struct wr_span *slab, const void *block) {
+  bool found;
+  wr_lock_take(&heap->lock);
+  found = wr_slab_is_free(slab, block) || is_pending(heap->incoming, block) ||
+          is_pending(wr_remote_peek(&heap->remote), block);
+  wr_lock_give(&heap->lock);
+  return found;
+}
+
+struct wr_heap *wr_heap_make(struct wr_arena *arena) {
+  struct wr_heap *heap = wr_meta_take(&arena->meta, sizeof *heap, 64);
+  if (heap == NULL)
+    return NULL;
+  for (unsigned class = 0; class < WR_CLASSES; class ++)
+    wr_heap_set_current(heap, class, &no_slab);
+  heap->arena = arena;
+  heap->next = atomic_load_explicit(&arena->heaps, memory_order_relaxed);
+  /* Release: pairs with the acquire of those who walk the list. */
+  while (!atomic_compare_exchange_weak_explicit(&arena->heaps, &heap->next, heap,
+                                                memory_order_release, memory_order_relaxed))
+    continue;
+  wr_counter_add(&arena->heap_count, 1);
+  return heap;
+}
+
+/* Acquire: pairs with the release of wr_slab_push. */
+static size_t use_acquired(const struct wr_span *slab) {
+  return atomic_load_explicit(&slab->use, memory_order_acquire);
+}
+
+/*
+ * Whether the thread can be using an empty slab that is not current. It cannot take from the slab,
+ * nor make it current without the lock, because it has no block of it to give. That the slab was
+ * empty and not current at one and the same moment follows from the same word before and after: no
+ * block was taken between, so none was given, so the slab did not become current.
+ */
+static bool is_still(struct wr_heap *heap, unsigned class, struct wr_span *slab) {
+  size_t use = use_acquired(slab);
+  /* Acquire: pairs with the release of wr_heap_set_current. */
+  struct wr_span *current = atomic_load_explicit(&heap->current[class], memory_order_acquire);
+  return (use & WR_SLAB_USED) == 0 && current != slab && use_acquired(slab) == use;
+}
+
+/*
+ * Gives back the empty slab of a class. When the thread may be about to take a block of it, only
+ * its memory can go, and the slab stays the heap's: it joins `stolen`, out of every list.
+ */
+static void release_empty(struct wr_heap *heap, unsigned class, bool attended,
+                          struct wr_list *stolen) {
+  struct wr_span *slab = wr_heap_pinned(heap, class);
+  struct wr_span *expected = slab;
+  if (slab == NULL || wr_slab_used(slab) != 0)
+    return;
+  if (!attended || is_still(heap, class, slab)) {
+    release(heap, slab);
+    return;
+  }
+  /* If the thread makes it current again, it gives a block to it, and it is not empty. */
+  atomic_compare_exchange_strong_explicit(&heap->current[class], &expected, &no_slab,
+                                          memory_order_relaxed, memory_order_relaxed);
+  if (!wr_slab_steal(slab))
+    return;
+  /* Not pinned any more: is_still must not be asked about it before the thread has moved on. */
+  set_pinned(heap, class, NULL);
+  tag_full(heap, slab);
+  wr_list_add_front(stolen, &slab->listed);
+}
+
+/* Puts blocks back whose slabs are full, which the thread does not touch without the lock, and
+ * keeps the others. Slabs join the list at the end, because from then on the thread does. */
+static void drain_for(struct wr_heap *heap) {
+  struct wr_list full = {NULL, NULL};
+  struct wr_block *others = NULL, *block;
+  while ((block = next_incoming(heap)) != NULL) {
+    struct wr_span *slab = slab_of(heap, block);
+    if (!is_full(slab)) {
+      block->next = others;
+      others = block;
+      wr_counter_bump(&heap->remote_frees, -1);
+      continue;
+    }
+    if (wr_slab_free(slab) == NULL)
+      wr_list_add_front(&full, &slab->listed);
+    if (wr_slab_push(slab, block) == 0) {
+      wr_list_remove(&full, &slab->listed);
+      wr_slab_retire(slab);
+    }
+  }
+  heap->incoming = others;
+  while (!wr_list_is_empty(&full)) {
+    struct wr_span *slab = SLAB_OF(full.front);
+    wr_list_remove(&full, &slab->listed);
+    enlist(heap, slab);
+  }
+}
+
+size_t wr_heap_trim(struct wr_heap *heap) {
+  struct wr_list stolen = {NULL, NULL};
+  size_t bytes = 0;
+  bool attended;
+  wr_lock_take(&heap->lock);
+  attended = atomic_load_explicit(&heap->attended, memory_order_relaxed);
+  if (attended)
+    drain_for(heap);
+  else
+    drain(heap, SIZE_MAX);
+  for (unsigned class = 0; class < WR_CLASSES; class ++)
+    release_empty(heap, class, attended, &stolen);
+  wr_lock_give(&heap->lock);
+  wr_spans_settle(&heap->arena->spans);
+
+  for (struct wr_link *link = stolen.front; link != NULL; link = link->older)
+    bytes += wr_slab_purge(SLAB_OF(link));
+  wr_lock_take(&heap->lock);
+  while (!wr_list_is_empty(&stolen)) {
+    struct wr_span *slab = SLAB_OF(stolen.front);
+    wr_list_remove(&stolen, &slab->listed);
+    enlist(heap, slab);
+  }
+  wr_lock_give(&heap->lock);
+  return bytes;
+}
+
+size_t wr_heap_trim_all(struct wr_arena *arena, size_t keep) {
+  size_t bytes = 0;
+  /* Acquire: pairs with the release in wr_heap_make. */
+  struct wr_heap *heap = atomic_load_explicit(&arena->heaps, memory_order_acquire);
+  for (; heap != NULL; heap = heap->next)
+    bytes += wr_heap_trim(heap);
+  return bytes + wr_spans_reduce(&arena->spans, keep);
+}
+
+void wr_heap_set_mark(struct wr_arena *arena, size_t mark) {
+  wr_spans_set_mark(&arena->spans, mark);
+  if (mark < PIN_MAX)
+    (void)wr_heap_trim_all(arena, mark);
+}
+
+void wr_heap_attend(struct wr_heap *heap, bool attended) {
+  wr_lock_take(&heap->lock);
+  atomic_store_explicit(&heap->attended, attended, memory_order_relaxed);
+  heap->exit_round = 0;
+  wr_lock_give(&heap->lock);
+  if (!attended)
+    (void)wr_heap_trim(heap);
+}
+
+void wr_heap_each_pending(struct wr_heap *heap,
+                          void (*visit)(void *context, const struct wr_span *slab),
+                          void *context) {
+  wr_lock_take(&heap->lock);
+  for (const struct wr_block *block = heap->incoming; block != NULL; block = block->next)
+    visit(context, slab_of(heap, block));
+  for (const struct wr_block *block = wr_remote_peek(&heap->remote); block != NULL;
+       block = block->next)
+    visit(context, slab_of(heap, block));
+  wr_lock_give(&heap->lock);
+}
+
+static void require(bool condition) {
+  if (!condition)
+    __builtin_trap();
+}
+
+static void check_slab(const struct wr_heap *heap, const struct wr_span *slab, unsigned class) {
+  uint32_t carved = (uint32_t)((size_t)(slab->bump - slab->base) / slab->block);
+  uint32_t free = 0;
+  require(atomic_load_explicit(&slab->owner, memory_order_relaxed) == (uintptr_t)heap);
+  require(slab->class == class && slab->block == wr_sizeclass_block(class));
+  for (const struct wr_block *block = wr_slab_free(slab); block != NULL; block = block->next, free++)
+    require(wr_slab_holds(slab, block) && (const char *)block < slab->bump &&
+            wr_slab_is_marked(slab, block) && free < carved);
+  require(wr_slab_used(slab) + free == carved);
+  require(wr_counter_read(&slab->touched) >= (size_t)(slab->bump - slab->base));
+}
+
+void wr_heap_check(struct wr_heap *heap) {
+  size_t pinned = 0;
+  wr_lock_take(&heap->lock);
+  for (unsigned class = 0; class < WR_CLASSES; class ++) {
+    for (struct wr_link *link = heap->listed[class].front; link != NULL; link = link->older)
+      check_slab(heap, SLAB_OF(link), class);
+    if (wr_heap_pinned(heap, class) != NULL)
+      pinned += wr_span_length(wr_heap_pinned(heap, class));
+  }
+  require(pinned == heap->pinned_bytes);
+  wr_lock_give(&heap->lock);
+}

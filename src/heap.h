@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The heap of one thread: the current slab of each size class. Taking and giving a block here is
+ * the fast path of the whole library and takes no lock; everything else a heap does takes its lock,
+ * which other threads take only to fork, to trim, and to read statistics.
+ *
+ * A heap outlives its thread, and waits without one ("unattended") until a new thread adopts it.
+ * Then whoever frees one of its blocks does the owner's work, under the lock.
+ *
+ * A slab with a free block stands in the list of its class. Giving a block back makes its slab the
+ * current one with a single store and edits no list; so a slab that has run dry may still be
+ * listed, until the slow path of its class meets it there and tags it as full.
+ */
+#ifndef WR_HEAP_H
+#define WR_HEAP_H
+
+#include "arena.h"
+#include "remote.h"
+
+struct wr_heap {
+  /* The slab that serves each class next; a static empty one, never NULL. Written by the owner;
+   * release, because wr_heap_trim reads it with acquire before it reads the slab. */
+  _Atomic(struct wr_span *) current[WR_CLASSES];
+  /* The empty slab that is kept, or was when it was empty last; written under the lock. */
+  _Atomic(struct wr_span *) pinned[WR_CLASSES];
+  struct wr_list listed[WR_CLASSES];
+  struct wr_block *incoming; /* taken from `remote`, not yet put on their slabs */
+  struct wr_arena *arena;
+  struct wr_heap *next;      /* in wr_arena.heaps; constant */
+  struct wr_heap *next_idle; /* in the pool of unattended heaps; guarded by its lock */
+  struct wr_lock lock;
+  _Atomic(bool) attended; /* a thread has this heap; written under the lock */
+  size_t pinned_bytes;
+  unsigned exit_round; /* of its thread's key destructor */
+  wr_counter remote_frees;
+  WR_ALIGNED(64) struct wr_remote remote;
+};
+
+/* The thread's heap: a static one without slabs before its first use, and again after its end. */
+extern WR_TLS struct wr_heap *wr_heap_self;
+extern struct wr_heap wr_heap_unborn;
+extern struct wr_heap wr_heap_dead;
+
+WR_INLINE struct wr_heap *wr_heap_of(uintptr_t owner) {
+  return (struct wr_heap *)(owner & ~WR_OWNER_FULL);
+}
+
+WR_INLINE struct wr_span *wr_heap_current(struct wr_heap *heap, unsigned class) {
+  return atomic_load_explicit(&heap->current[class], memory_order_relaxed);
+}
+
+WR_INLINE struct wr_span *wr_heap_pinned(struct wr_heap *heap, unsigned class) {
+  return atomic_load_explicit(&heap->pinned[class], memory_order_relaxed);
+}
+
+WR_INLINE void wr_heap_set_current(struct wr_heap *heap, unsigned class, struct wr_span *slab) {
+  /* Release: pairs with the acquire in wr_heap_trim. */
+  atomic_store_explicit(&heap->current[class], slab, memory_order_release);
+}
+
+/* A block of `class` from the thread's current slab, or NULL. No lock. */
+WR_INLINE void *wr_heap_take(struct wr_heap *heap, unsigned class) {
+  return wr_slab_pop(wr_heap_current(heap, class));
+}
+
+/* Takes a block of `class` by the slow path. NULL when memory is out. Takes the heap's lock. */
+void *wr_heap_refill(struct wr_heap *heap, unsigned class);
+
+/* The owner's slow path for a slab that has become empty. Takes the heap's lock. */
+void wr_heap_emptied(struct wr_heap *heap, struct wr_span *slab);
+
+/* Gives a block back to a listed slab of the thread's own heap. No lock, but when the slab becomes
+ * empty that was not the last to do so. */
+WR_INLINE void wr_heap_give(struct wr_heap *heap, struct wr_span *slab, void *block) {
+  unsigned class = slab->class;
+  /* Before the block is given, because wr_heap_trim gives back slabs that are empty and not
+   * current. */
+  wr_heap_set_current(heap, class, slab);
+  if (WR_UNLIKELY(wr_slab_push(slab, block) == 0) && wr_heap_pinned(heap, class) != slab)
+    wr_heap_emptied(heap, slab);
+}
+
+/* Gives a block of the thread's own heap back, whatever the state of its slab. Takes the lock. */
+void wr_heap_give_slow(struct wr_heap *heap, struct wr_span *slab, void *block);
+
+/* Gives a block back for a heap that has no thread. False when it has one. Takes its lock. */
+bool wr_heap_give_unattended(struct wr_heap *heap, struct wr_span *slab, void *block);
+
+/* Whether a marked block is free indeed: on its slab's list or on its way back. For the owner. */
+bool wr_heap_is_free(struct wr_heap *heap, struct wr_span *slab, const void *block);
+
+/* A heap without a thread, or NULL when memory is out. */
+struct wr_heap *wr_heap_make(struct wr_arena *arena);
+
+/* Gives it a thread, or none: then its empty slabs are given back. */
+void wr_heap_attend(struct wr_heap *heap, bool attended);
+
+/*
+ * Gives back every empty slab of the heap, without the help of its thread, and puts back what other
+ * threads have freed of its full slabs (of all its slabs, if it has no thread). Where the system
+ * has no barrier for other threads, the empty slabs that are current stay. Takes the heap's lock;
+ * purges outside it. Returns how many bytes it purged itself; whole slabs go to the arena, to be
+ * retained there as far as the mark allows.
+ */
+size_t wr_heap_trim(struct wr_heap *heap);
+
+/* Trims every heap of the arena, then the retained spans down to `keep` bytes. Returns how many
+ * bytes went back to the kernel. */
+size_t wr_heap_trim_all(struct wr_arena *arena, size_t keep);
+
+/* Sets the arena's mark and gives the excess back; empty slabs too, when the mark is too low for
+ * any heap to keep one. */
+void wr_heap_set_mark(struct wr_arena *arena, size_t mark);
+
+/* Calls `visit` for each block on its way back to the heap, while the lock is held. */
+void wr_heap_each_pending(struct wr_heap *heap,
+                          void (*visit)(void *context, const struct wr_span *slab), void *context);
+
+/* Walks every list of the heap and traps on the first that is inconsistent. For tests; the heap's
+ * thread must be the caller, or be still. Takes the lock. */
+void wr_heap_check(struct wr_heap *heap);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A lock of one word whose waiters lend their priority to its holder. The word is 0, or the
+ * holder's thread identity, with the kernel's bit for "someone waits" above it: the format of
+ * futex(2)'s FUTEX_LOCK_PI. Taking and releasing it uncontended is one atomic exchange each. Zero
+ * is a free lock. Not recursive.
+ */
+#ifndef WR_LOCK_H
+#define WR_LOCK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "attr.h"
+#include "os.h"
+
+struct wr_lock {
+  _Atomic(uint32_t) word;
+};
+
+/* The calling thread's identity, read from the system once; 0 before. */
+extern WR_TLS uint32_t wr_lock_self;
+
+void wr_lock_wait(struct wr_lock *lock);
+void wr_lock_wake(struct wr_lock *lock);
+/* In the child after fork: the thread has a new identity. Locks are re-initialised one by one. */
+void wr_lock_forked(void);
+
+WR_INLINE void wr_lock_init(struct wr_lock *lock) {
+  atomic_store_explicit(&lock->word, 0, memory_order_relaxed);
+}
+
+WR_INLINE void wr_lock_take(struct wr_lock *lock) {
+  uint32_t free = 0;
+  /* Acquire: pairs with the release of wr_lock_give. */
+  if (WR_UNLIKELY(wr_lock_self == 0 || !atomic_compare_exchange_strong_explicit(
+                                           &lock->word, &free, wr_lock_self, memory_order_acquire,
+                                           memory_order_relaxed)))
+    wr_lock_wait(lock);
+}
+
+WR_INLINE void wr_lock_give(struct wr_lock *lock) {
+  uint32_t self = wr_lock_self;
+  /* Release: pairs with the acquire of wr_lock_take and wr_lock_wait. */
+  if (WR_UNLIKELY(!atomic_compare_exchange_strong_explicit(&lock->word, &self, 0,
+                                                           memory_order_release,
+                                                           memory_order_relaxed)))
+    wr_lock_wake(lock);
+}
+
+#endif

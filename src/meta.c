@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir's own memory: see meta.h.
+ */
+#include "meta.h"
+
+#include "bits.h"
+
+/* A chunk is small, because every page of it is resident in a process that locks its memory. */
+#define CHUNK ((size_t)64 << 10)
+
+static bool grow(struct wr_meta *meta, size_t size) {
+  size_t length = wr_bits_up(wr_bits_max(size, CHUNK), wr_bits_max(meta->source->page, 4096));
+  void *address;
+  /* Next to the last chunk, so that the kernel sees one mapping. */
+  if (wr_source_map(meta->source, meta->end, length, meta->source->page, &address) != 0)
+    return false;
+  if (address != meta->end)
+    meta->next = address;
+  meta->end = (char *)address + length;
+  return true;
+}
+
+static char *aligned(const struct wr_meta *meta, size_t alignment) {
+  return meta->next + (-(uintptr_t)meta->next & (alignment - 1));
+}
+
+void *wr_meta_take(struct wr_meta *meta, size_t size, size_t alignment) {
+  char *taken = NULL;
+  wr_lock_take(&meta->lock);
+  if (meta->next == NULL || aligned(meta, alignment) + size > meta->end) {
+    if (!grow(meta, size))
+      goto out;
+  }
+  taken = aligned(meta, alignment);
+  meta->next = taken + size;
+  wr_counter_add(&meta->used, size);
+out:
+  wr_lock_give(&meta->lock);
+  return taken;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The port contract: all that weir asks of an operating system. Each port is one os_*.c.
+ *
+ * Functions that can fail return 0 or an errno value; none touches errno, logs, reads options, or
+ * allocates. Addresses and lengths are multiples of the page size unless said otherwise.
+ */
+#ifndef WR_OS_H
+#define WR_OS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes in a page: a power of two from 4 KiB to 64 KiB, read at run time. */
+size_t wr_os_page_size(void);
+
+/* An address, a multiple of 64 KiB, around which nothing else is likely to be mapped and which
+ * differs between processes; NULL when the system shall choose. */
+void *wr_os_hint(void);
+
+/*
+ * Maps `length` zero bytes, readable and writable, not resident until touched (unless the process
+ * locks its future memory). At `hint` when that is free, else elsewhere. *address is the start.
+ * ENOMEM or EAGAIN when the system gives none.
+ */
+int wr_os_map(void *hint, size_t length, void **address);
+
+int wr_os_unmap(void *address, size_t length);
+
+/* Gives the memory back at once; the range stays mapped and reads as zero. Locked memory too where
+ * the kernel can (Linux 5.18), else EINVAL. */
+int wr_os_purge(void *address, size_t length);
+
+/* Sets *end to how many bytes from the start of the range reach behind its last resident page: 0
+ * when none is. Never counts an untouched page at the end. */
+int wr_os_resident(void *address, size_t length, size_t *end);
+
+/* Asks for huge pages wherever they fit (true) or for none (false). */
+int wr_os_huge(void *address, size_t length, bool huge);
+
+/* Identity of the calling thread: nonzero, below 2^30, unlike any other live thread's. */
+uint32_t wr_os_thread(void);
+uint32_t wr_os_process(void);
+
+/*
+ * A priority-inheriting wait for a lock word (lock.h): lends the caller's priority to the thread
+ * named in `word` and returns 0 once the word names the caller; ENOSYS when the system cannot, and
+ * then the caller has to retry after wr_os_yield.
+ */
+int wr_os_lock_wait(_Atomic(uint32_t) *word);
+void wr_os_lock_wake(_Atomic(uint32_t) *word);
+void wr_os_yield(void);
+
+/* Whether every thread of the process has passed a full memory barrier since the call began. */
+bool wr_os_barrier(void);
+
+/* Whether the process runs with more rights than its user, so that the environment is not to be
+ * trusted. */
+bool wr_os_secure(void);
+/* The environment, or NULL when it cannot be read yet. */
+char **wr_os_environment(void);
+
+/* Writes all the bytes. `fd` 2 is standard error. */
+int wr_os_write(int fd, const char *bytes, size_t length);
+/* The same as a sink of text.h; `fd` points to an int. */
+int wr_os_sink(void *fd, const char *bytes, size_t length);
+/* Opens for appending, created when missing, closed on exec. */
+int wr_os_append(const char *path, int *fd);
+void wr_os_close(int fd);
+/* Another descriptor for the same file, above 2 and closed on exec; `fd` itself when there is none. */
+int wr_os_duplicate(int fd);
+
+/* Ends the process abnormally, leaving a core where the system does. */
+_Noreturn void wr_os_abort(void);
+
+#endif

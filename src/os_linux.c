@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Linux: the port contract over system calls. They are made directly, not through libc's mmap,
+ * madvise and so on, because other preloaded libraries wrap those and allocate inside; and errno
+ * is put back, because free must not change it. No lock; every function is thread-safe.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "attr.h"
+#include "bits.h"
+#include "os.h"
+
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+/* From linux/membarrier.h, which older distributions lack. */
+#define MEMBARRIER_PRIVATE_EXPEDITED (1 << 3)
+#define MEMBARRIER_REGISTER_PRIVATE_EXPEDITED (1 << 4)
+
+#define PROBE_PAGES 4096
+/* Spans start at multiples of this. */
+#define HINT_UNIT ((uintptr_t)1 << 16)
+
+extern char **environ;
+
+static int result(long value, int saved) {
+  int error = value < 0 ? errno : 0;
+  errno = saved;
+  return error;
+}
+
+size_t wr_os_page_size(void) {
+  size_t size = getauxval(AT_PAGESZ);
+  return size != 0 ? size : 4096;
+}
+
+void *wr_os_hint(void) {
+#if WR_TSAN || UINTPTR_MAX < UINT64_MAX
+  return NULL;
+#else
+  /* The stack lies at the top of the address space, whose size differs (39 to 48 bits). Between
+   * its half and five eighths lie neither mappings that the kernel places from the top down, nor
+   * position-independent programs and their brk at two thirds. AT_RANDOM is the kernel's seed. */
+  const uint32_t *seed = (const uint32_t *)getauxval(AT_RANDOM);
+  uintptr_t top = (uintptr_t)1 << (wr_bits_log2((uintptr_t)&seed) + 1);
+  uintptr_t spread = seed != NULL ? ((uint64_t)seed[0] << 16 ^ seed[1]) % (top / 8) : 0;
+  return (void *)wr_bits_down(top / 2 + spread, HINT_UNIT);
+#endif
+}
+
+int wr_os_map(void *hint, size_t length, void **address) {
+  int saved = errno;
+#ifdef SYS_mmap2
+  long got = syscall(SYS_mmap2, hint, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                     -1, 0L);
+#else
+  long got = syscall(SYS_mmap, hint, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                     -1, 0L);
+#endif
+  /* An address may have its top bit set on 32-bit systems; only -1 is a failure. */
+  if (got == -1)
+    return result(-1, saved);
+  errno = saved;
+  *address = (void *)got;
+  return 0;
+}
+
+int wr_os_unmap(void *address, size_t length) {
+  int saved = errno;
+  return result(syscall(SYS_munmap, address, length), saved);
+}
+
+int wr_os_purge(void *address, size_t length) {
+  int saved = errno;
+  long got = syscall(SYS_madvise, address, length, MADV_DONTNEED);
+  /* madvise(2): EINVAL for locked pages, which Linux 5.18 gives back under another name. */
+  if (got != 0 && errno == EINVAL)
+    got = syscall(SYS_madvise, address, length, MADV_DONTNEED_LOCKED);
+  return result(got, saved);
+}
+
+int wr_os_resident(void *address, size_t length, size_t *end) {
+  unsigned char pages[PROBE_PAGES];
+  size_t page = wr_os_page_size();
+  int saved = errno;
+  *end = 0;
+  /* From the end, because what was allocated and not used lies there. */
+  while (length > 0) {
+    size_t part = (length / page - 1) % PROBE_PAGES + 1;
+    char *start = (char *)address + length - part * page;
+    if (syscall(SYS_mincore, start, part * page, pages) != 0)
+      return result(-1, saved);
+    for (; part > 0; part--, length -= page) {
+      if (pages[part - 1] & 1) {
+        *end = length;
+        return 0;
+      }
+    }
+  }
+  return 0;
+}
+
+int wr_os_huge(void *address, size_t length, bool huge) {
+  int saved = errno;
+  return result(syscall(SYS_madvise, address, length, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE),
+                saved);
+}
+
+uint32_t wr_os_thread(void) {
+  return (uint32_t)syscall(SYS_gettid);
+}
+
+uint32_t wr_os_process(void) {
+  return (uint32_t)syscall(SYS_getpid);
+}
+
+int wr_os_lock_wait(_Atomic(uint32_t) *word) {
+#if WR_TSAN
+  (void)word;
+  return ENOSYS;
+#else
+  int saved = errno;
+  return result(syscall(SYS_futex, word, FUTEX_LOCK_PI_PRIVATE, 0, NULL, NULL, 0), saved);
+#endif
+}
+
+void wr_os_lock_wake(_Atomic(uint32_t) *word) {
+  int saved = errno;
+  (void)result(syscall(SYS_futex, word, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL, NULL, 0), saved);
+}
+
+void wr_os_yield(void) {
+  int saved = errno;
+  sched_yield();
+  errno = saved;
+}
+
+bool wr_os_barrier(void) {
+  int saved = errno;
+  /* membarrier(2): EPERM until the process has said once that it will use the command. */
+  long got = syscall(SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0);
+  if (got != 0 && errno == EPERM &&
+      syscall(SYS_membarrier, MEMBARRIER_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0)
+    got = syscall(SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0);
+  return result(got, saved) == 0;
+}
+
+bool wr_os_secure(void) {
+  return getauxval(AT_SECURE) != 0;
+}
+
+char **wr_os_environment(void) {
+  return environ;
+}
+
+int wr_os_write(int fd, const char *bytes, size_t length) {
+  int saved = errno;
+  while (length > 0) {
+    ssize_t got = syscall(SYS_write, fd, bytes, length);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      return result(-1, saved);
+    bytes += got;
+    length -= (size_t)got;
+  }
+  errno = saved;
+  return 0;
+}
+
+int wr_os_sink(void *fd, const char *bytes, size_t length) {
+  return wr_os_write(*(const int *)fd, bytes, length);
+}
+
+int wr_os_append(const char *path, int *fd) {
+  int saved = errno;
+  long got = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (got < 0)
+    return result(got, saved);
+  *fd = (int)got;
+  return 0;
+}
+
+void wr_os_close(int fd) {
+  int saved = errno;
+  (void)result(syscall(SYS_close, fd), saved);
+}
+
+int wr_os_duplicate(int fd) {
+  int saved = errno;
+  long copy = syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
+  errno = saved;
+  return copy < 0 ? fd : (int)copy;
+}
+
+_Noreturn void wr_os_abort(void) {
+  abort();
+}

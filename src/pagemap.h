@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From an address to the span that holds it: a radix tree of three levels over units of 64 KiB,
+ * for addresses of up to 48 bits. A small process touches one page of each level. Nodes are made
+ * on demand and never freed. Readers take no lock; writers hold the lock of the arena that owns
+ * the range, and nodes are published by a compare-and-swap, so that arenas need not share one.
+ *
+ * Entries are read and written relaxed: a program that passes a block to another thread orders
+ * the write of the block's entry before that thread's read of it.
+ */
+#ifndef WR_PAGEMAP_H
+#define WR_PAGEMAP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attr.h"
+#include "meta.h"
+
+/* Bytes of address space an entry stands for; spans start at multiples of it. */
+#define WR_UNIT_SHIFT 16
+#define WR_UNIT ((size_t)1 << WR_UNIT_SHIFT)
+
+#define WR_PAGEMAP_LEAF_BITS 11
+#if UINTPTR_MAX > UINT32_MAX
+#define WR_PAGEMAP_MIDDLE_BITS 9
+#define WR_PAGEMAP_ROOT_BITS 12
+#else
+#define WR_PAGEMAP_MIDDLE_BITS 4
+#define WR_PAGEMAP_ROOT_BITS 1
+#endif
+
+struct wr_span;
+
+struct wr_pagemap_leaf {
+  _Atomic(struct wr_span *) span[(size_t)1 << WR_PAGEMAP_LEAF_BITS];
+};
+
+struct wr_pagemap_middle {
+  _Atomic(struct wr_pagemap_leaf *) leaf[(size_t)1 << WR_PAGEMAP_MIDDLE_BITS];
+};
+
+struct wr_pagemap {
+  _Atomic(struct wr_pagemap_middle *) middle[(size_t)1 << WR_PAGEMAP_ROOT_BITS];
+};
+
+/* The process has one address space, so it has one map. */
+extern struct wr_pagemap wr_pagemap;
+
+#define WR_PAGEMAP_INDEX(address, skip, bits) \
+  (((uintptr_t)(address) >> (WR_UNIT_SHIFT + (skip))) & (((uintptr_t)1 << (bits)) - 1))
+
+/*
+ * The span recorded for the unit of `address`, or NULL. Bits of the address above the 48th are
+ * ignored, and an entry may be stale inside a free range: callers check that the span holds the
+ * address.
+ */
+WR_INLINE struct wr_span *wr_pagemap_find(const void *address) {
+  struct wr_pagemap_middle *middle;
+  struct wr_pagemap_leaf *leaf;
+  /* Acquire: pairs with the release in make_node, so that a new node is seen as zero. */
+  middle = atomic_load_explicit(
+      &wr_pagemap.middle[WR_PAGEMAP_INDEX(address, WR_PAGEMAP_LEAF_BITS + WR_PAGEMAP_MIDDLE_BITS,
+                                          WR_PAGEMAP_ROOT_BITS)],
+      memory_order_acquire);
+  if (WR_UNLIKELY(middle == NULL))
+    return NULL;
+  leaf = atomic_load_explicit(
+      &middle->leaf[WR_PAGEMAP_INDEX(address, WR_PAGEMAP_LEAF_BITS, WR_PAGEMAP_MIDDLE_BITS)],
+      memory_order_acquire);
+  if (WR_UNLIKELY(leaf == NULL))
+    return NULL;
+  return atomic_load_explicit(&leaf->span[WR_PAGEMAP_INDEX(address, 0, WR_PAGEMAP_LEAF_BITS)],
+                              memory_order_relaxed);
+}
+
+/* Makes the nodes for a range, so that wr_pagemap_set cannot fail there. Whether memory sufficed,
+ * and the range lies below the 48th bit. */
+bool wr_pagemap_cover(struct wr_meta *meta, const void *address, size_t length);
+
+/* Records `span` for every unit of a covered range. */
+void wr_pagemap_set(const void *address, size_t length, struct wr_span *span);
+
+#endif

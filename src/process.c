@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Load, fork, exit: see process.h. Nothing here is needed for the first allocation to work: it may
+ * come before the constructor.
+ *
+ * Lock order, which fork takes whole: the pool of heaps, every heap, growing, the spans, the meta
+ * memory. The handlers are registered in the constructor, before a program's own, so that libc
+ * calls them after a program's prepare handlers and before its parent and child handlers, which
+ * may allocate.
+ */
+#include "process.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "init.h"
+#include "misuse.h"
+#include "os.h"
+#include "report.h"
+#include "thread.h"
+
+#ifndef WEIR_VERSION
+#define WEIR_VERSION "0.0.0"
+#endif
+
+#define PATH_BYTES 4096
+
+/* Where statistics go that have no file: a copy of standard error, because programs close that
+ * before a library's destructor runs. */
+static int sink_fd = 2;
+
+void wr_process_before_fork(void) {
+  wr_thread_lock_all(&wr_arena_default);
+  wr_arena_lock_all(&wr_arena_default);
+}
+
+void wr_process_after_fork(void) {
+  wr_arena_unlock_all(&wr_arena_default);
+  wr_thread_unlock_all(&wr_arena_default);
+}
+
+void wr_process_forked(void) {
+  wr_lock_forked();
+  wr_arena_forked(&wr_arena_default);
+  wr_thread_forked(&wr_arena_default);
+}
+
+static void say_active(void) {
+  struct wr_text text;
+  int fd = 2;
+  wr_text_begin(&text, wr_os_sink, &fd);
+  wr_text_string(&text, "weir " WEIR_VERSION " active: ");
+  wr_options_print(&wr_init_options, &text);
+  wr_text_string(&text, "\n");
+  (void)wr_text_end(&text);
+}
+
+/* The sink's path with each %p replaced by the process id; false when it does not fit. */
+static bool expand_path(const char *pattern, char *path) {
+  struct wr_text number;
+  size_t used = 0;
+  wr_text_begin(&number, NULL, NULL);
+  wr_text_number(&number, wr_os_process());
+  for (; *pattern != '\0'; pattern++) {
+    const char *part = pattern;
+    size_t length = 1;
+    if (pattern[0] == '%' && pattern[1] == 'p') {
+      part = number.buffer;
+      length = number.used;
+      pattern++;
+    }
+    if (used + length >= PATH_BYTES)
+      return false;
+    memcpy(path + used, part, length);
+    used += length;
+  }
+  path[used] = '\0';
+  return true;
+}
+
+static void report_at_exit(const struct wr_sink *sink) {
+  static struct wr_snapshot snapshot;
+  char path[PATH_BYTES];
+  int fd = sink_fd;
+  if (sink->path != NULL &&
+      (!expand_path(sink->path, path) || wr_os_append(path, &fd) != 0)) {
+    wr_misuse_say("weir: the file of WEIR_STATS cannot be opened; the statistics follow here");
+    fd = sink_fd;
+  }
+  wr_snapshot_take(&wr_arena_default, &snapshot);
+  (void)(sink->kind == WR_SINK_JSON ? wr_report_json : wr_report_text)(&snapshot, wr_os_sink, &fd);
+  if (fd != sink_fd)
+    wr_os_close(fd);
+}
+
+static __attribute__((constructor)) void at_load(void) {
+  wr_init_late();
+  if (&wr_process_hooked == NULL)
+    (void)pthread_atfork(wr_process_before_fork, wr_process_after_fork, wr_process_forked);
+  if (wr_init_options.verbose)
+    say_active();
+  if (wr_init_options.stats.kind != WR_SINK_NONE && wr_init_options.stats.path == NULL)
+    sink_fd = wr_os_duplicate(2);
+}
+
+static __attribute__((destructor)) void at_exit(void) {
+  if (wr_init_options.stats.kind != WR_SINK_NONE)
+    report_at_exit(&wr_init_options.stats);
+}

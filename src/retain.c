@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The retention policy: see retain.h. The caller holds the arena's lock.
+ */
+#include "retain.h"
+
+#include <string.h>
+
+#define MEMBER(link) WR_LIST_MEMBER(link, struct wr_retain_member, age)
+
+static void set_total(struct wr_retain *retain, size_t total) {
+  wr_counter_set(&retain->total, total);
+  if (total <= wr_counter_read(&retain->mark))
+    wr_counter_peak(&retain->peak, total);
+}
+
+void wr_retain_add(struct wr_retain *retain, struct wr_retain_member *member, size_t bytes,
+                   bool reused) {
+  member->stamp = retain->clock++;
+  member->epoch = reused ? retain->epoch : retain->epoch - 1;
+  wr_list_add_front(reused ? &retain->reused : &retain->once, &member->age);
+  set_total(retain, wr_counter_read(&retain->total) + bytes);
+}
+
+void wr_retain_return(struct wr_retain *retain, struct wr_retain_member *member, size_t bytes) {
+  wr_list_add_back(wr_retain_is_once(retain, member) ? &retain->once : &retain->reused,
+                   &member->age);
+  set_total(retain, wr_counter_read(&retain->total) + bytes);
+}
+
+void wr_retain_remove(struct wr_retain *retain, struct wr_retain_member *member, size_t bytes) {
+  wr_list_remove(wr_retain_is_once(retain, member) ? &retain->once : &retain->reused,
+                 &member->age);
+  set_total(retain, wr_counter_read(&retain->total) - bytes);
+}
+
+size_t wr_retain_excess(const struct wr_retain *retain, size_t target) {
+  size_t total = wr_counter_read(&retain->total);
+  return total > target ? total - target : 0;
+}
+
+struct wr_retain_member *wr_retain_coldest(const struct wr_retain *retain) {
+  struct wr_link *back = retain->once.back != NULL ? retain->once.back : retain->reused.back;
+  return back != NULL ? MEMBER(back) : NULL;
+}
+
+void wr_retain_give_up(struct wr_retain *retain, const struct wr_retain_member *member,
+                       unsigned class) {
+  const struct wr_link *oldest = retain->reused.back;
+  /* The difference of two stamps has the right sign even after the clock has wrapped. */
+  if (wr_retain_is_once(retain, member) && oldest != NULL &&
+      (int32_t)(MEMBER(oldest)->stamp - member->stamp) < 0)
+    retain->jumped[class / 64] |= (uint64_t)1 << class % 64;
+}
+
+void wr_retain_missed(struct wr_retain *retain, unsigned class) {
+  if ((retain->jumped[class / 64] >> class % 64 & 1) == 0)
+    return;
+  memset(retain->jumped, 0, sizeof retain->jumped);
+  wr_list_append(&retain->once, &retain->reused);
+  retain->epoch++;
+}

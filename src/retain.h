@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How much free memory to keep, and which to give up first: pure policy, without pages, locks or
+ * system calls. The members are retained spans; the lock of their arena guards everything here.
+ *
+ * Two lists, each in the order of freeing. A span that was served again since its memory was fresh
+ * stands in `reused`, any other in `once`. The coldest of `once` goes first, so that a burst of
+ * blocks that are freed for the first time cannot push out what a loop keeps coming back for, even
+ * if the loop sleeps meanwhile (the idea of 2Q: Johnson and Shasha, VLDB 1994). If a span of a
+ * class that was given up ahead of an older reused one is then missed, that was a wrong guess:
+ * every reused span is demoted behind the others and has to earn its place again. So a new working
+ * set displaces an old one after one miss.
+ */
+#ifndef WR_RETAIN_H
+#define WR_RETAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "counters.h"
+#include "list.h"
+
+#define WR_RETAIN_CLASSES 256
+#define WR_RETAIN_WORDS (WR_RETAIN_CLASSES / 64)
+
+struct wr_retain {
+  struct wr_list once;
+  struct wr_list reused;
+  uint32_t epoch;    /* a member with another epoch stands in `once` */
+  uint32_t clock;    /* counts spans added */
+  wr_counter mark;   /* bytes; SIZE_MAX keeps all. Written under the lock, read anywhere */
+  wr_counter total;  /* bytes of all members. Written under the lock, read anywhere */
+  wr_counter peak;   /* largest total after the excess was given back */
+  uint64_t jumped[WR_RETAIN_WORDS]; /* a bit a class: given up ahead of an older reused span */
+};
+
+/* What retain.c knows of a span; part of struct wr_span. */
+struct wr_retain_member {
+  struct wr_link age;
+  uint32_t epoch;
+  uint32_t stamp; /* wr_retain.clock when it was added */
+};
+
+/* Adds a member of `bytes` that was just freed. `reused`: it was served from retained memory. */
+void wr_retain_add(struct wr_retain *retain, struct wr_retain_member *member, size_t bytes,
+                   bool reused);
+/* Puts a member back where it is the next to go, with `bytes` left of it. */
+void wr_retain_return(struct wr_retain *retain, struct wr_retain_member *member, size_t bytes);
+void wr_retain_remove(struct wr_retain *retain, struct wr_retain_member *member, size_t bytes);
+
+/* Whether the member was never served again since it was fresh, or has lost its place. */
+WR_INLINE bool wr_retain_is_once(const struct wr_retain *retain,
+                                 const struct wr_retain_member *member) {
+  return member->epoch != retain->epoch;
+}
+
+/* Bytes over `target`. */
+size_t wr_retain_excess(const struct wr_retain *retain, size_t target);
+
+/* The member to give up next, or NULL. */
+struct wr_retain_member *wr_retain_coldest(const struct wr_retain *retain);
+
+/* `member`, of span class `class`, is being given up: remembers whether an older one was kept. */
+void wr_retain_give_up(struct wr_retain *retain, const struct wr_retain_member *member,
+                       unsigned class);
+
+/* A span of `class` was wanted and not there. */
+void wr_retain_missed(struct wr_retain *retain, unsigned class);
+
+#endif

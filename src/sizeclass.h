@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The size classes of slabs: multiples of 16 bytes up to 128, then four a doubling up to 64 KiB, so
+ * that at most a fifth of a block is lost to rounding. One formula; no table to keep in step but
+ * the one that makes small sizes fast, which is made from the formula.
+ */
+#ifndef WR_SIZECLASS_H
+#define WR_SIZECLASS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attr.h"
+#include "bits.h"
+
+#define WR_BLOCK_MIN ((size_t)16)
+#define WR_BLOCK_MAX ((size_t)64 << 10)
+#define WR_CLASSES 44
+
+/* Sizes up to this are looked up. */
+#define WR_SIZECLASS_TABLE_MAX ((size_t)1024)
+
+extern const uint8_t wr_sizeclass_table[WR_SIZECLASS_TABLE_MAX / 16 + 1];
+
+/* The smallest class whose blocks hold `size` bytes; size is at most WR_BLOCK_MAX. */
+WR_INLINE unsigned wr_sizeclass_of(size_t size) {
+  unsigned log;
+  if (WR_LIKELY(size <= WR_SIZECLASS_TABLE_MAX))
+    return wr_sizeclass_table[(size + 15) / 16];
+  log = wr_bits_log2(size - 1);
+  return (log - 7) * 4 + 4 + (unsigned)((size - 1) >> (log - 2));
+}
+
+/* Bytes in a block of `class`. */
+WR_INLINE size_t wr_sizeclass_block(unsigned class) {
+  if (class < 8)
+    return (size_t)(class + 1) * 16;
+  return (size_t)(class % 4 + 5) << (class / 4 + 3);
+}
+
+/* The smallest class for `size` whose block size is a multiple of `alignment`; both are at most
+ * WR_BLOCK_MAX, and alignment is a power of two. */
+unsigned wr_sizeclass_aligned(size_t size, size_t alignment);
+
+/* Units of address space in a slab of `class`: at least eight blocks. */
+WR_INLINE unsigned wr_sizeclass_units(unsigned class) {
+  size_t block = wr_sizeclass_block(class);
+  return block <= (size_t)8 << 10 ? 1 : block <= (size_t)32 << 10 ? 4 : 8;
+}
+
+#endif

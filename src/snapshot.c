@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Statistics: see snapshot.h.
+ */
+#include "snapshot.h"
+
+#include <string.h>
+
+static void visit_slab(void *context, const struct wr_span *slab) {
+  struct wr_snapshot *snapshot = context;
+  weir_class_stats_t *class = &snapshot->classes[slab->class];
+  size_t used = wr_slab_used(slab);
+  size_t touched = wr_counter_read(&slab->touched);
+  size_t room = wr_bits_min(touched / slab->block, slab->count);
+  size_t bytes = used * slab->block;
+  class->slabs++;
+  class->live += used;
+  class->free += room > used ? room - used : 0;
+  snapshot->stats.live += bytes;
+  if (used == 0)
+    snapshot->stats.retained += touched;
+  else if (touched > bytes)
+    snapshot->stats.fragmented += touched - bytes;
+}
+
+/* A block that another thread has freed is not live, though its slab counts it as used. */
+static void visit_pending(void *context, const struct wr_span *slab) {
+  struct wr_snapshot *snapshot = context;
+  snapshot->classes[slab->class].live--;
+  snapshot->classes[slab->class].free++;
+  snapshot->stats.live -= slab->block;
+  snapshot->stats.fragmented += slab->block;
+}
+
+static void sum_spans(const struct wr_spans *spans, weir_stats_t *stats) {
+  stats->live += wr_counter_read(&spans->payload);
+  stats->retained += wr_counter_read(&spans->retain.total);
+  stats->mark = wr_counter_read(&spans->retain.mark);
+  stats->active = wr_spans_active(spans);
+  stats->peak_active = wr_counter_read(&spans->peak_active);
+  stats->peak_retained = wr_counter_read(&spans->retain.peak);
+  stats->peak_committed = wr_counter_read(&spans->peak_committed);
+  stats->fresh_commits =
+      wr_counter_read(&spans->fresh_commits) + wr_counter_read(&spans->slab_fresh_commits);
+  stats->fresh_bytes =
+      wr_counter_read(&spans->fresh_bytes) + wr_counter_read(&spans->slab_fresh_bytes);
+  stats->span_hits = wr_counter_read(&spans->hits);
+  stats->purges = wr_counter_read(&spans->purges) + wr_counter_read(&spans->slab_purges);
+  stats->purged_bytes =
+      wr_counter_read(&spans->purged_bytes) + wr_counter_read(&spans->slab_purged_bytes);
+  stats->purge_failures = wr_counter_read(&spans->purge_failures);
+}
+
+void wr_snapshot_take(struct wr_arena *arena, struct wr_snapshot *snapshot) {
+  weir_stats_t *stats = &snapshot->stats;
+  memset(snapshot, 0, sizeof *snapshot);
+  for (unsigned class = 0; class < WR_CLASSES; class ++)
+    snapshot->classes[class].block = wr_sizeclass_block(class);
+  wr_spans_peaks(&arena->spans);
+  wr_spans_each_slab(&arena->spans, visit_slab, snapshot);
+  /* Acquire: pairs with the release in wr_heap_make. */
+  struct wr_heap *heap = atomic_load_explicit(&arena->heaps, memory_order_acquire);
+  for (; heap != NULL; heap = heap->next) {
+    wr_heap_each_pending(heap, visit_pending, snapshot);
+    stats->remote_frees += wr_counter_read(&heap->remote_frees);
+  }
+  sum_spans(&arena->spans, stats);
+  stats->meta = wr_counter_read(&arena->meta.used);
+  stats->committed = stats->active + wr_counter_read(&arena->spans.retain.total) + stats->meta;
+  stats->reserved = wr_counter_read(&arena->source.mapped);
+  stats->heaps = wr_counter_read(&arena->heap_count);
+  stats->sys_map = wr_counter_read(&arena->source.maps);
+  stats->sys_unmap = wr_counter_read(&arena->source.unmaps);
+  stats->sys_purge = wr_counter_read(&arena->source.purges);
+  stats->sys_advise = wr_counter_read(&arena->source.advices);
+  stats->sys_probe = wr_counter_read(&arena->source.probes);
+  stats->out_of_memory = wr_counter_read(&arena->out_of_memory);
+}

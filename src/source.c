@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Page sources: see source.h. The only caller of the system layer's memory functions.
+ */
+#include "source.h"
+
+#include <errno.h>
+#include <stdint.h>
+
+#include "bits.h"
+#include "os.h"
+
+static int os_map(struct wr_source *source, void *hint, size_t length, void **address) {
+  (void)source;
+  return wr_os_map(hint, length, address);
+}
+
+static int os_unmap(struct wr_source *source, void *address, size_t length) {
+  (void)source;
+  return wr_os_unmap(address, length);
+}
+
+static int os_purge(struct wr_source *source, void *address, size_t length) {
+  (void)source;
+  return wr_os_purge(address, length);
+}
+
+static int os_resident(struct wr_source *source, void *address, size_t length, size_t *end) {
+  (void)source;
+  return wr_os_resident(address, length, end);
+}
+
+static int os_huge(struct wr_source *source, void *address, size_t length, bool huge) {
+  (void)source;
+  return wr_os_huge(address, length, huge);
+}
+
+void wr_source_init_os(struct wr_source *source, enum wr_thp thp) {
+  static const struct wr_source_ops ops = {os_map, os_unmap, os_purge, os_resident, os_huge};
+  source->ops = &ops;
+  source->page = wr_os_page_size();
+  source->thp = thp;
+}
+
+void wr_source_unmap(struct wr_source *source, void *address, size_t length) {
+  if (length == 0)
+    return;
+  wr_counter_add(&source->unmaps, 1);
+  if (source->ops->unmap(source, address, length) == 0)
+    wr_counter_sub(&source->mapped, length);
+}
+
+static int map(struct wr_source *source, void *hint, size_t length, void **address) {
+  int error;
+  wr_counter_add(&source->maps, 1);
+  error = source->ops->map(source, hint, length, address);
+  if (error == 0)
+    wr_counter_add(&source->mapped, length);
+  return error;
+}
+
+/* Maps enough that an aligned part of `length` bytes lies inside, and unmaps the rest. */
+static int map_wider(struct wr_source *source, size_t length, size_t alignment, void **address) {
+  size_t wider = length + alignment - source->page;
+  void *got;
+  char *first, *start;
+  int error = map(source, NULL, wider, &got);
+  if (error != 0)
+    return error;
+  first = got;
+  start = first + (-(uintptr_t)first & (alignment - 1));
+  wr_source_unmap(source, first, (size_t)(start - first));
+  wr_source_unmap(source, start + length, (size_t)(first + wider - (start + length)));
+  *address = start;
+  return 0;
+}
+
+int wr_source_map(struct wr_source *source, void *hint, size_t length, size_t alignment,
+                  void **address) {
+  int error;
+  if (length > SIZE_MAX - alignment)
+    return ENOMEM;
+  error = map(source, hint, length, address);
+  if (error == 0 && ((uintptr_t)*address & (alignment - 1)) != 0) {
+    wr_source_unmap(source, *address, length);
+    error = map_wider(source, length, alignment, address);
+  }
+  if (error == 0 && source->thp != WR_THP_DEFAULT) {
+    wr_counter_add(&source->advices, 1);
+    /* A kernel without huge pages refuses; the memory is as good without. */
+    (void)source->ops->huge(source, *address, length, source->thp == WR_THP_ALWAYS);
+  }
+  return error;
+}
+
+int wr_source_purge(struct wr_source *source, void *address, size_t length) {
+  wr_counter_add(&source->purges, 1);
+  return source->ops->purge(source, address, length);
+}
+
+int wr_source_resident(struct wr_source *source, void *address, size_t length, size_t *end) {
+  wr_counter_add(&source->probes, 1);
+  return source->ops->resident(source, address, length, end);
+}

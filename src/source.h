@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where an arena's pages come from: a table of functions over the operating system, or over
+ * whatever a test makes of it, and the counts of calls. The functions are called outside every lock
+ * but the one of `map`, which holds the lock of the structure that grows.
+ */
+#ifndef WR_SOURCE_H
+#define WR_SOURCE_H
+
+#include <stddef.h>
+
+#include "counters.h"
+#include "options.h"
+
+struct wr_source;
+
+struct wr_source_ops {
+  /* Contracts as those of the same names in os.h; `length` is a multiple of wr_source.page. */
+  int (*map)(struct wr_source *source, void *hint, size_t length, void **address);
+  int (*unmap)(struct wr_source *source, void *address, size_t length);
+  int (*purge)(struct wr_source *source, void *address, size_t length);
+  int (*resident)(struct wr_source *source, void *address, size_t length, size_t *end);
+  int (*huge)(struct wr_source *source, void *address, size_t length, bool huge);
+};
+
+struct wr_source {
+  const struct wr_source_ops *ops;
+  size_t page;     /* bytes in a page, a power of two up to 64 KiB */
+  enum wr_thp thp; /* what to ask for every mapping */
+  wr_counter maps;
+  wr_counter unmaps;
+  wr_counter purges;
+  wr_counter advices;
+  wr_counter probes;
+  wr_counter mapped; /* bytes */
+};
+
+/* The operating system as a source. */
+void wr_source_init_os(struct wr_source *source, enum wr_thp thp);
+
+/*
+ * Maps `length` bytes at a multiple of `alignment` (a power of two, at least a page), at `hint`
+ * when that is free. Counts, and asks for huge pages as the source says. Returns 0 or errno.
+ */
+int wr_source_map(struct wr_source *source, void *hint, size_t length, size_t alignment,
+                  void **address);
+void wr_source_unmap(struct wr_source *source, void *address, size_t length);
+int wr_source_purge(struct wr_source *source, void *address, size_t length);
+int wr_source_resident(struct wr_source *source, void *address, size_t length, size_t *end);
+
+#endif

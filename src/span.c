@@ -1,0 +1,638 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Spans: see span.h. "The lock" here is wr_spans.lock.
+ *
+ * A taker looks, in this order, for a retained span of its class, for one of up to twice the size,
+ * for a much larger one that nothing came back for yet and that may be split, for free address
+ * space, and for new address space. Only the last makes a system call, outside the lock.
+ */
+#include "span.h"
+
+#include <string.h>
+
+#define BATCH 32
+/* More than one operation can use while it holds the lock. */
+#define SPARES_WANTED 4
+/* Address space is mapped in steps of an eighth of what there is, between these. The upper bound
+ * keeps what a process that locks its memory pays for in advance small. */
+#define STEP_MIN ((size_t)256 << 10)
+#define STEP_MAX ((size_t)1 << 20)
+
+#define SPAN_OF_KIND(link) WR_LIST_MEMBER(link, struct wr_span, kind)
+#define SPAN_OF_MEMBER(m) WR_LIST_MEMBER(m, struct wr_span, member)
+
+struct wr_span_batch {
+  struct wr_span_batch *next;
+  WR_ALIGNED(64) struct wr_span span[BATCH - 1];
+};
+
+void wr_spans_init(struct wr_spans *spans, struct wr_source *source, struct wr_meta *meta,
+                   size_t mark) {
+  spans->source = source;
+  spans->meta = meta;
+  spans->end = NULL;
+  wr_counter_set(&spans->retain.mark, mark);
+}
+
+static uintptr_t owner_of(const struct wr_span *span) {
+  return atomic_load_explicit(&span->owner, memory_order_relaxed);
+}
+
+/* Release: a thread that reads the owner in wr_free_give with acquire sees the span's fields. */
+static void set_owner(struct wr_span *span, uintptr_t owner) {
+  atomic_store_explicit(&span->owner, owner, memory_order_release);
+}
+
+static size_t touched(const struct wr_span *span) {
+  return wr_counter_read(&span->touched);
+}
+
+/* Descriptors. */
+
+/* Makes sure that an operation under the lock finds descriptors. Without the lock. */
+static bool stock_spares(struct wr_spans *spans) {
+  struct wr_span_batch *batch;
+  if (WR_LIKELY(wr_counter_read(&spans->spares) >= SPARES_WANTED))
+    return true;
+  batch = wr_meta_take(spans->meta, sizeof *batch, 64);
+  if (batch == NULL)
+    return false;
+  wr_lock_take(&spans->lock);
+  batch->next = spans->batches;
+  spans->batches = batch;
+  for (int i = BATCH - 2; i >= 0; i--) {
+    batch->span[i].spans = spans;
+    wr_list_add_front(&spans->spare, &batch->span[i].kind);
+  }
+  wr_counter_add(&spans->spares, BATCH - 1);
+  wr_lock_give(&spans->lock);
+  return true;
+}
+
+/* NULL when other threads used up the stock, and then the operation starts again. */
+static struct wr_span *take_spare(struct wr_spans *spans) {
+  struct wr_link *link = spans->spare.front;
+  if (link == NULL)
+    return NULL;
+  wr_list_remove(&spans->spare, link);
+  wr_counter_sub(&spans->spares, 1);
+  return SPAN_OF_KIND(link);
+}
+
+static void give_spare(struct wr_spans *spans, struct wr_span *span) {
+  set_owner(span, WR_OWNER_NONE);
+  wr_list_add_front(&spans->spare, &span->kind);
+  wr_counter_add(&spans->spares, 1);
+}
+
+/* Lists by class, with a bit for each that has members. */
+
+static void add_kind(struct wr_list *lists, uint64_t *bits, unsigned class, struct wr_span *span) {
+  wr_list_add_front(&lists[class], &span->kind);
+  bits[class / 64] |= (uint64_t)1 << class % 64;
+}
+
+static void add_kind_last(struct wr_list *lists, uint64_t *bits, unsigned class,
+                          struct wr_span *span) {
+  wr_list_add_back(&lists[class], &span->kind);
+  bits[class / 64] |= (uint64_t)1 << class % 64;
+}
+
+static void remove_kind(struct wr_list *lists, uint64_t *bits, unsigned class,
+                        struct wr_span *span) {
+  wr_list_remove(&lists[class], &span->kind);
+  if (wr_list_is_empty(&lists[class]))
+    bits[class / 64] &= ~((uint64_t)1 << class % 64);
+}
+
+/* The first class from `class` on whose list has members, or WR_RETAIN_CLASSES. */
+static unsigned next_class(const uint64_t *bits, unsigned class) {
+  for (unsigned word = class / 64; word < WR_RETAIN_WORDS; word++) {
+    uint64_t left = bits[word];
+    if (word == class / 64)
+      left &= UINT64_MAX << class % 64;
+    if (left != 0)
+      return word * 64 + wr_bits_lowest(left);
+  }
+  return WR_RETAIN_CLASSES;
+}
+
+static unsigned class_of(const struct wr_span *span) {
+  size_t rounded;
+  return wr_span_class(span->units, &rounded);
+}
+
+/* The largest class that a free range serves. */
+static unsigned bin_of(const struct wr_span *span) {
+  size_t rounded;
+  unsigned class = wr_span_class(span->units, &rounded);
+  return rounded > span->units ? class - 1 : class;
+}
+
+/* Free address space. */
+
+static void record_ends(struct wr_span *span) {
+  wr_pagemap_set(span->base, WR_UNIT, span);
+  wr_pagemap_set(span->base + wr_span_length(span) - WR_UNIT, WR_UNIT, span);
+}
+
+static void add_free(struct wr_spans *spans, struct wr_span *span) {
+  set_owner(span, WR_OWNER_FREE);
+  wr_counter_set(&span->touched, 0);
+  record_ends(span);
+  add_kind(spans->bins, spans->bin_bits, bin_of(span), span);
+}
+
+static void remove_free(struct wr_spans *spans, struct wr_span *span) {
+  remove_kind(spans->bins, spans->bin_bits, bin_of(span), span);
+}
+
+/* The free span that ends at `address`, or begins there, or NULL. */
+static struct wr_span *free_neighbour(struct wr_spans *spans, char *address, bool ends) {
+  struct wr_span *span = wr_pagemap_find(ends ? address - 1 : address);
+  if (span == NULL || span->spans != spans || owner_of(span) != WR_OWNER_FREE)
+    return NULL;
+  return (ends ? span->base + wr_span_length(span) : span->base) == address ? span : NULL;
+}
+
+/* Makes `span` free address space, joined with what is free beside it. */
+static void join(struct wr_spans *spans, struct wr_span *span) {
+  struct wr_span *before = free_neighbour(spans, span->base, true);
+  struct wr_span *after = free_neighbour(spans, span->base + wr_span_length(span), false);
+  if (after != NULL) {
+    remove_free(spans, after);
+    span->units += after->units;
+    give_spare(spans, after);
+  }
+  if (before != NULL) {
+    remove_free(spans, before);
+    before->units += span->units;
+    give_spare(spans, span);
+    span = before;
+  }
+  add_free(spans, span);
+}
+
+/* Cuts what is behind `units` units off `span`, which is in no list, into `rest`. */
+static void cut(struct wr_span *span, unsigned units, struct wr_span *rest) {
+  size_t length = (size_t)units << WR_UNIT_SHIFT;
+  size_t both = touched(span);
+  rest->base = span->base + length;
+  rest->units = span->units - units;
+  rest->user = NULL;
+  span->units = units;
+  wr_counter_set(&span->touched, wr_bits_min(both, length));
+  wr_counter_set(&rest->touched, both > length ? both - length : 0);
+}
+
+/* Retained spans. */
+
+static void add_retained(struct wr_spans *spans, struct wr_span *span) {
+  set_owner(span, WR_OWNER_RETAINED);
+  add_kind(spans->retained, spans->retained_bits, class_of(span), span);
+}
+
+static void remove_retained(struct wr_spans *spans, struct wr_span *span) {
+  remove_kind(spans->retained, spans->retained_bits, class_of(span), span);
+  wr_retain_remove(&spans->retain, &span->member, touched(span));
+}
+
+static struct wr_span *take_retained(struct wr_spans *spans, unsigned class) {
+  /* Up to twice the size: the next eight classes. */
+  unsigned at = next_class(spans->retained_bits, class);
+  struct wr_span *span;
+  if (at > class + 8 || at >= WR_RETAIN_CLASSES)
+    return NULL;
+  span = SPAN_OF_KIND(spans->retained[at].front);
+  remove_retained(spans, span);
+  span->served = true;
+  wr_counter_bump(&spans->hits, 1);
+  return span;
+}
+
+/*
+ * Splits a retained span that is more than twice as large and that nothing has come back for, so
+ * that a large block which was touched once at start serves smaller ones (the preheating that
+ * real-time guides advise).
+ */
+static struct wr_span *split_retained(struct wr_spans *spans, unsigned class, size_t units) {
+  unsigned at = class;
+  while ((at = next_class(spans->retained_bits, at + 1)) < WR_RETAIN_CLASSES) {
+    struct wr_span *span = SPAN_OF_KIND(spans->retained[at].front);
+    struct wr_span *rest;
+    if (!wr_retain_is_once(&spans->retain, &span->member))
+      continue;
+    rest = take_spare(spans);
+    if (rest == NULL)
+      return NULL;
+    remove_retained(spans, span);
+    cut(span, (unsigned)units, rest);
+    span->served = rest->served = false;
+    rest->probed = span->probed;
+    rest->member.epoch = span->member.epoch;
+    rest->member.stamp = span->member.stamp;
+    wr_pagemap_set(rest->base, WR_UNIT, rest);
+    if (touched(rest) > 0) {
+      add_retained(spans, rest);
+      wr_retain_return(&spans->retain, &rest->member, touched(rest));
+    } else {
+      join(spans, rest);
+    }
+    wr_counter_bump(&spans->hits, 1);
+    return span;
+  }
+  return NULL;
+}
+
+static struct wr_span *take_free(struct wr_spans *spans, unsigned class, size_t units) {
+  unsigned at = next_class(spans->bin_bits, class);
+  struct wr_span *span;
+  if (at >= WR_RETAIN_CLASSES)
+    return NULL;
+  span = SPAN_OF_KIND(spans->bins[at].front);
+  if (span->units > units) {
+    struct wr_span *rest = take_spare(spans);
+    if (rest == NULL)
+      return NULL;
+    remove_free(spans, span);
+    cut(span, (unsigned)units, rest);
+    add_free(spans, rest);
+  } else {
+    remove_free(spans, span);
+  }
+  span->served = false;
+  return span;
+}
+
+static void count_fresh(struct wr_spans *spans, size_t bytes) {
+  wr_counter_bump(&spans->fresh_commits, 1);
+  wr_counter_bump(&spans->fresh_bytes, bytes);
+}
+
+size_t wr_spans_active(const struct wr_spans *spans) {
+  return wr_counter_read(&spans->active) + wr_counter_read(&spans->slab_active);
+}
+
+/* Called before anything gets smaller, and before the peaks are read: so they are exact. */
+static void count_peaks(struct wr_spans *spans) {
+  size_t active = wr_spans_active(spans);
+  wr_counter_peak(&spans->peak_active, active);
+  wr_counter_peak(&spans->peak_committed, active + wr_counter_read(&spans->retain.total) +
+                                              wr_counter_read(&spans->meta->used));
+}
+
+/* Maps at least `units` units of new address space and makes it free. Without the lock, and with
+ * `growing`. */
+static bool grow(struct wr_spans *spans, size_t units) {
+  size_t length = units << WR_UNIT_SHIFT;
+  size_t eighth = wr_bits_down(wr_counter_read(&spans->mapped) / 8, WR_UNIT);
+  size_t step = wr_bits_max(wr_bits_min(wr_bits_max(eighth, STEP_MIN), STEP_MAX), length);
+  struct wr_span *span;
+  void *address;
+  if (wr_source_map(spans->source, spans->end, step, WR_UNIT, &address) != 0) {
+    step = length;
+    if (wr_source_map(spans->source, spans->end, step, WR_UNIT, &address) != 0)
+      return false;
+  }
+  if (!wr_pagemap_cover(spans->meta, address, step)) {
+    wr_source_unmap(spans->source, address, step);
+    return false;
+  }
+  spans->end = (char *)address + step;
+  wr_lock_take(&spans->lock);
+  span = take_spare(spans);
+  if (span != NULL) {
+    wr_counter_bump(&spans->mapped, step);
+    span->base = address;
+    span->units = (uint32_t)(step >> WR_UNIT_SHIFT);
+    span->user = NULL;
+    join(spans, span);
+  }
+  wr_lock_give(&spans->lock);
+  if (span == NULL)
+    wr_source_unmap(spans->source, address, step);
+  return true;
+}
+
+/* One try at all that is there. Under the lock. */
+static struct wr_span *find(struct wr_spans *spans, unsigned class, size_t units, bool split) {
+  struct wr_span *span = take_retained(spans, class);
+  if (span != NULL || !split)
+    return span;
+  wr_retain_missed(&spans->retain, class);
+  span = split_retained(spans, class, units);
+  return span != NULL ? span : take_free(spans, class, units);
+}
+
+/* A span of the class of `units` units or above, in no list, the lock held; NULL without the lock
+ * when memory is out. */
+static struct wr_span *obtain(struct wr_spans *spans, size_t wanted) {
+  size_t units;
+  unsigned class = wr_span_class(wanted, &units);
+  struct wr_span *span;
+  wr_lock_take(&spans->lock);
+  span = find(spans, class, units, wr_counter_read(&spans->spares) >= 2);
+  if (WR_LIKELY(span != NULL))
+    return span;
+  wr_lock_give(&spans->lock);
+
+  wr_lock_take(&spans->growing);
+  do {
+    if (!stock_spares(spans)) {
+      wr_lock_give(&spans->growing);
+      return NULL;
+    }
+    /* Another thread may have grown, or given back, while this one waited. */
+    wr_lock_take(&spans->lock);
+    span = find(spans, class, units, true);
+    if (span != NULL)
+      break;
+    wr_lock_give(&spans->lock);
+  } while (grow(spans, units));
+  wr_lock_give(&spans->growing);
+  return span;
+}
+
+struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t alignment,
+                             size_t *stale) {
+  size_t page = spans->source->page;
+  size_t usable = wr_bits_up(size, page);
+  size_t slack = alignment > WR_UNIT ? alignment - WR_UNIT : 0;
+  size_t lead, end, before;
+  struct wr_span *span;
+  span = obtain(spans, wr_bits_up(usable + slack, WR_UNIT) >> WR_UNIT_SHIFT);
+  if (span == NULL)
+    return NULL;
+  lead = -(uintptr_t)span->base & (alignment - 1);
+  end = lead + usable;
+  before = touched(span);
+  span->user = span->base + lead;
+  span->usable = usable;
+  if (before < end) {
+    count_fresh(spans, end - before);
+    wr_counter_set(&span->touched, end);
+  }
+  wr_pagemap_set(span->user, WR_UNIT, span);
+  wr_counter_bump(&spans->active, touched(span));
+  wr_counter_bump(&spans->payload, usable);
+  set_owner(span, WR_OWNER_PAYLOAD);
+  wr_lock_give(&spans->lock);
+  *stale = before > lead ? wr_bits_min(before - lead, usable) : 0;
+  return span;
+}
+
+struct wr_span *wr_span_take_slab(struct wr_spans *spans, unsigned units, struct wr_heap *owner) {
+  struct wr_span *span = obtain(spans, units);
+  if (span == NULL)
+    return NULL;
+  span->user = NULL;
+  wr_pagemap_set(span->base, (size_t)units << WR_UNIT_SHIFT, span);
+  wr_counter_add(&spans->slab_active, touched(span));
+  set_owner(span, (uintptr_t)owner);
+  wr_lock_give(&spans->lock);
+  return span;
+}
+
+void wr_span_touch_slab(struct wr_span *span, size_t end) {
+  struct wr_spans *spans = span->spans;
+  size_t before = touched(span);
+  if (end <= before)
+    return;
+  wr_counter_set(&span->touched, end);
+  wr_counter_add(&spans->slab_active, end - before);
+  wr_counter_add(&spans->slab_fresh_commits, before == 0);
+  wr_counter_add(&spans->slab_fresh_bytes, end - before);
+}
+
+/* Takes the coldest span out, as far as the retained bytes are over `target`. *bytes is how many of
+ * them to give back. Under the lock. */
+static struct wr_span *take_coldest(struct wr_spans *spans, size_t target, size_t *bytes) {
+  size_t excess = wr_retain_excess(&spans->retain, target);
+  struct wr_retain_member *member = wr_retain_coldest(&spans->retain);
+  struct wr_span *span;
+  if (excess == 0 || member == NULL)
+    return NULL;
+  span = SPAN_OF_MEMBER(member);
+  *bytes = wr_bits_min(wr_bits_up(excess, spans->source->page), touched(span));
+  remove_retained(spans, span);
+  set_owner(span, WR_OWNER_LEAVING);
+  return span;
+}
+
+/* Puts back a span that take_coldest took out, without `purged` bytes of its end. */
+static void return_coldest(struct wr_spans *spans, struct wr_span *span, size_t purged) {
+  size_t left = touched(span) - purged;
+  wr_counter_set(&span->touched, left);
+  if (left == 0) {
+    join(spans, span);
+    return;
+  }
+  set_owner(span, WR_OWNER_RETAINED);
+  add_kind_last(spans->retained, spans->retained_bits, class_of(span), span);
+  wr_retain_return(&spans->retain, &span->member, left);
+}
+
+/* Asks the kernel how much of a span is resident: what was allocated and not used is not. */
+static void probe(struct wr_span *span) {
+  size_t end;
+  span->probed = true;
+  if (wr_source_resident(span->spans->source, span->base, touched(span), &end) == 0)
+    wr_counter_set(&span->touched, end);
+}
+
+size_t wr_spans_reduce(struct wr_spans *spans, size_t target) {
+  size_t given = 0;
+  /* What other threads free meanwhile is their own business, or this might never end. */
+  size_t bound = wr_counter_read(&spans->retain.total);
+  bool failed = false;
+  while (!failed && given <= bound) {
+    struct wr_span *span;
+    size_t bytes, purged = 0;
+    wr_lock_take(&spans->lock);
+    span = take_coldest(spans, target, &bytes);
+    if (span != NULL && (span->probed || target == 0))
+      wr_retain_give_up(&spans->retain, &span->member, class_of(span));
+    wr_lock_give(&spans->lock);
+    if (span == NULL)
+      break;
+    if (!span->probed && target != 0) {
+      probe(span);
+    } else {
+      failed = wr_source_purge(spans->source, span->base + touched(span) - bytes, bytes) != 0;
+      purged = failed ? 0 : bytes;
+    }
+    wr_lock_take(&spans->lock);
+    if (failed)
+      wr_counter_bump(&spans->purge_failures, 1);
+    if (purged > 0) {
+      wr_counter_bump(&spans->purges, 1);
+      wr_counter_bump(&spans->purged_bytes, purged);
+    }
+    return_coldest(spans, span, purged);
+    wr_lock_give(&spans->lock);
+    given += purged;
+  }
+  return given;
+}
+
+void wr_spans_set_mark(struct wr_spans *spans, size_t mark) {
+  wr_lock_take(&spans->lock);
+  wr_counter_set(&spans->retain.mark, mark);
+  wr_lock_give(&spans->lock);
+  (void)wr_spans_reduce(spans, mark);
+}
+
+/* Whether the retained bytes and `more` are over the mark. */
+static bool is_over(const struct wr_spans *spans, size_t more) {
+  size_t mark = wr_counter_read(&spans->retain.mark);
+  return mark != SIZE_MAX && (more > mark || wr_counter_read(&spans->retain.total) > mark - more);
+}
+
+/* Retains a span that was in use and that no other thread can reach. Under the lock. */
+static void keep(struct wr_spans *spans, struct wr_span *span) {
+  if (touched(span) == 0) {
+    join(spans, span);
+    return;
+  }
+  add_retained(spans, span);
+  wr_retain_add(&spans->retain, &span->member, touched(span), span->served);
+}
+
+void wr_spans_settle(struct wr_spans *spans) {
+  if (WR_UNLIKELY(is_over(spans, 0)))
+    (void)wr_spans_reduce(spans, wr_counter_read(&spans->retain.mark));
+}
+
+bool wr_span_give(struct wr_span *span, const void *user) {
+  struct wr_spans *spans = span->spans;
+  uintptr_t payload = WR_OWNER_PAYLOAD;
+  size_t was_active;
+  if (span->user != user)
+    return false;
+  /* Of two threads that give the same block back, one finds that it is none any more. Acquire and
+   * release: pairs with set_owner. */
+  if (!atomic_compare_exchange_strong_explicit(&span->owner, &payload, WR_OWNER_LEAVING,
+                                               memory_order_acq_rel, memory_order_relaxed))
+    return false;
+  was_active = touched(span);
+  span->probed = false;
+  /* Before hotter memory has to go for it, see how much of it there is. */
+  if (WR_UNLIKELY(is_over(spans, was_active)) && wr_counter_read(&spans->retain.mark) != 0)
+    probe(span);
+  wr_lock_take(&spans->lock);
+  count_peaks(spans);
+  wr_counter_bump(&spans->active, -was_active);
+  wr_counter_bump(&spans->payload, -span->usable);
+  keep(spans, span);
+  wr_lock_give(&spans->lock);
+  wr_spans_settle(spans);
+  return true;
+}
+
+void wr_span_give_slab(struct wr_span *span) {
+  struct wr_spans *spans = span->spans;
+  set_owner(span, WR_OWNER_LEAVING);
+  span->user = NULL;
+  /* Slabs are touched page by page, so what is known of them is exact. */
+  span->probed = true;
+  wr_lock_take(&spans->lock);
+  count_peaks(spans);
+  wr_counter_sub(&spans->slab_active, touched(span));
+  keep(spans, span);
+  wr_lock_give(&spans->lock);
+}
+
+size_t wr_span_purge_slab(struct wr_span *span) {
+  struct wr_spans *spans = span->spans;
+  size_t bytes = touched(span);
+  if (bytes == 0 || wr_source_purge(spans->source, span->base, bytes) != 0)
+    return 0;
+  wr_counter_set(&span->touched, 0);
+  wr_counter_sub(&spans->slab_active, bytes);
+  wr_counter_add(&spans->slab_purges, 1);
+  wr_counter_add(&spans->slab_purged_bytes, bytes);
+  return bytes;
+}
+
+bool wr_span_resize(struct wr_span *span, size_t size) {
+  struct wr_spans *spans = span->spans;
+  size_t lead = (size_t)(span->user - span->base);
+  size_t usable = wr_bits_up(size, spans->source->page);
+  size_t before = touched(span);
+  if (usable > wr_span_length(span) - lead)
+    return false;
+  wr_lock_take(&spans->lock);
+  if (lead + usable > before) {
+    count_fresh(spans, lead + usable - before);
+    wr_counter_set(&span->touched, lead + usable);
+    wr_counter_bump(&spans->active, lead + usable - before);
+  }
+  wr_counter_bump(&spans->payload, usable - span->usable);
+  span->usable = usable;
+  wr_lock_give(&spans->lock);
+  return true;
+}
+
+void wr_spans_peaks(struct wr_spans *spans) {
+  wr_lock_take(&spans->lock);
+  count_peaks(spans);
+  wr_lock_give(&spans->lock);
+}
+
+void wr_spans_each_slab(struct wr_spans *spans,
+                        void (*visit)(void *context, const struct wr_span *slab), void *context) {
+  wr_lock_take(&spans->lock);
+  for (struct wr_span_batch *batch = spans->batches; batch != NULL; batch = batch->next)
+    for (int i = 0; i < BATCH - 1; i++)
+      if (owner_of(&batch->span[i]) >= WR_OWNER_HEAP)
+        visit(context, &batch->span[i]);
+  wr_lock_give(&spans->lock);
+}
+
+static void require(bool condition) {
+  if (!condition)
+    __builtin_trap();
+}
+
+static void check_lists(struct wr_list *lists, const uint64_t *bits, uintptr_t owner,
+                        size_t *bytes, size_t *units) {
+  for (unsigned class = 0; class < WR_RETAIN_CLASSES; class ++) {
+    bool any = (bits[class / 64] >> class % 64 & 1) != 0;
+    require(any == !wr_list_is_empty(&lists[class]));
+    for (struct wr_link *link = lists[class].front; link != NULL; link = link->older) {
+      struct wr_span *span = SPAN_OF_KIND(link);
+      require(owner_of(span) == owner);
+      require((owner == WR_OWNER_FREE ? bin_of(span) : class_of(span)) == class);
+      require(touched(span) <= wr_span_length(span));
+      require((owner == WR_OWNER_FREE) == (touched(span) == 0));
+      require(wr_pagemap_find(span->base) == span);
+      *bytes += touched(span);
+      *units += span->units;
+    }
+  }
+}
+
+void wr_span_check(struct wr_spans *spans) {
+  size_t retained = 0, none = 0, units = 0, aged = 0;
+  wr_lock_take(&spans->lock);
+  check_lists(spans->retained, spans->retained_bits, WR_OWNER_RETAINED, &retained, &units);
+  check_lists(spans->bins, spans->bin_bits, WR_OWNER_FREE, &none, &units);
+  require(none == 0 && retained == wr_counter_read(&spans->retain.total));
+  for (int i = 0; i < 2; i++) {
+    struct wr_link *link = i == 0 ? spans->retain.once.front : spans->retain.reused.front;
+    for (; link != NULL; link = link->older) {
+      struct wr_retain_member *member = WR_LIST_MEMBER(link, struct wr_retain_member, age);
+      require(wr_retain_is_once(&spans->retain, member) == (i == 0));
+      aged += touched(SPAN_OF_MEMBER(member));
+    }
+  }
+  require(aged == retained);
+  for (struct wr_span_batch *batch = spans->batches; batch != NULL; batch = batch->next)
+    for (int i = 0; i < BATCH - 1; i++) {
+      uintptr_t owner = owner_of(&batch->span[i]);
+      if (owner == WR_OWNER_PAYLOAD || owner == WR_OWNER_LEAVING || owner >= WR_OWNER_HEAP)
+        units += batch->span[i].units;
+    }
+  require(units << WR_UNIT_SHIFT == wr_counter_read(&spans->mapped));
+  wr_lock_give(&spans->lock);
+}

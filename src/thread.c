@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads and their heaps: see thread.h.
+ *
+ * A thread's end is learnt from the destructor of a thread-specific key. Other keys' destructors
+ * may allocate after it, so it asks to be called again until the last round that POSIX promises;
+ * what still comes later (libc frees a few blocks of its own after all destructors) finds the dead
+ * heap, and borrows one.
+ */
+#include "thread.h"
+
+#include <limits.h>
+#include <pthread.h>
+
+#ifdef PTHREAD_DESTRUCTOR_ITERATIONS
+#define LAST_ROUND PTHREAD_DESTRUCTOR_ITERATIONS
+#else
+#define LAST_ROUND 4
+#endif
+
+static struct wr_lock pool_lock;
+static struct wr_heap *pool; /* linked by next_idle; guarded by pool_lock */
+static pthread_key_t key;
+static bool has_key;
+
+/* An unattended heap that nobody else has, or NULL when memory is out. A heap is made with the lock
+ * held, so that none is made while fork copies the process. */
+static struct wr_heap *take_idle(struct wr_arena *arena) {
+  struct wr_heap *heap;
+  wr_lock_take(&pool_lock);
+  heap = pool;
+  if (heap != NULL)
+    pool = heap->next_idle;
+  else
+    heap = wr_heap_make(arena);
+  wr_lock_give(&pool_lock);
+  return heap;
+}
+
+static void give_idle(struct wr_heap *heap) {
+  wr_lock_take(&pool_lock);
+  heap->next_idle = pool;
+  pool = heap;
+  wr_lock_give(&pool_lock);
+}
+
+static void at_thread_end(void *argument) {
+  struct wr_heap *heap = argument;
+  if (++heap->exit_round < LAST_ROUND && pthread_setspecific(key, heap) == 0)
+    return;
+  wr_heap_self = &wr_heap_dead;
+  wr_heap_attend(heap, false);
+  give_idle(heap);
+}
+
+void wr_thread_init(void) {
+  has_key = pthread_key_create(&key, at_thread_end) == 0;
+}
+
+struct wr_heap *wr_thread_enter(struct wr_arena *arena) {
+  struct wr_heap *heap = wr_heap_self;
+  if (WR_LIKELY(heap != &wr_heap_unborn && heap != &wr_heap_dead))
+    return heap;
+  heap = take_idle(arena);
+  if (heap == NULL || wr_heap_self == &wr_heap_dead)
+    return heap;
+  wr_heap_attend(heap, true);
+  /* First, because pthread_setspecific may allocate: then the heap is found. */
+  wr_heap_self = heap;
+  if (has_key)
+    (void)pthread_setspecific(key, heap);
+  return heap;
+}
+
+void wr_thread_leave(struct wr_heap *heap) {
+  if (WR_UNLIKELY(heap != wr_heap_self))
+    give_idle(heap);
+}
+
+static struct wr_heap *first_heap(struct wr_arena *arena) {
+  /* Acquire: pairs with the release in wr_heap_make. */
+  return atomic_load_explicit(&arena->heaps, memory_order_acquire);
+}
+
+void wr_thread_lock_all(struct wr_arena *arena) {
+  wr_lock_take(&pool_lock);
+  for (struct wr_heap *heap = first_heap(arena); heap != NULL; heap = heap->next)
+    wr_lock_take(&heap->lock);
+}
+
+void wr_thread_unlock_all(struct wr_arena *arena) {
+  for (struct wr_heap *heap = first_heap(arena); heap != NULL; heap = heap->next)
+    wr_lock_give(&heap->lock);
+  wr_lock_give(&pool_lock);
+}
+
+void wr_thread_forked(struct wr_arena *arena) {
+  wr_lock_init(&pool_lock);
+  pool = NULL;
+  for (struct wr_heap *heap = first_heap(arena); heap != NULL; heap = heap->next) {
+    wr_lock_init(&heap->lock);
+    if (heap == wr_heap_self)
+      continue;
+    atomic_store_explicit(&heap->attended, false, memory_order_relaxed);
+    heap->next_idle = pool;
+    pool = heap;
+  }
+}
