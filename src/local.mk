@@ -13,7 +13,7 @@ weir_sources = \
   src/init.c src/init.h \
   src/thread.c src/thread.h \
   src/heap.c src/heap.h \
-  src/remote.c src/remote.h \
+  src/remote.h \
   src/arena.c src/arena.h \
   src/slab.c src/slab.h \
   src/sizeclass.c src/sizeclass.h \

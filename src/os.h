@@ -40,6 +40,10 @@ int wr_os_resident(void *address, size_t length, size_t *end);
 /* Asks for huge pages wherever they fit (true) or for none (false). */
 int wr_os_huge(void *address, size_t length, bool huge);
 
+/* Not 0 while the process has one thread; NULL where libc does not tell (glibc does since 2.32). */
+extern char __libc_single_threaded __attribute__((weak));
+#define WR_OS_ALONE (&__libc_single_threaded != NULL && __libc_single_threaded != 0)
+
 /* Identity of the calling thread: nonzero, below 2^30, unlike any other live thread's. */
 uint32_t wr_os_thread(void);
 uint32_t wr_os_process(void);

@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-static void visit_slab(void *context, const struct wr_span *slab) {
-  struct wr_snapshot *snapshot = context;
+static void visit_slab(struct wr_snapshot *snapshot, const struct wr_span *slab) {
   weir_class_stats_t *class = &snapshot->classes[slab->class];
   size_t used = wr_slab_used(slab);
   size_t touched = wr_counter_read(&slab->touched);
@@ -23,6 +22,14 @@ static void visit_slab(void *context, const struct wr_span *slab) {
     snapshot->stats.fragmented += touched - bytes;
 }
 
+static void visit_span(void *context, const struct wr_span *span) {
+  struct wr_snapshot *snapshot = context;
+  if (atomic_load_explicit(&span->owner, memory_order_relaxed) == WR_OWNER_PAYLOAD)
+    snapshot->stats.live += span->usable;
+  else
+    visit_slab(snapshot, span);
+}
+
 /* A block that another thread has freed is not live, though its slab counts it as used. */
 static void visit_pending(void *context, const struct wr_span *slab) {
   struct wr_snapshot *snapshot = context;
@@ -33,7 +40,6 @@ static void visit_pending(void *context, const struct wr_span *slab) {
 }
 
 static void sum_spans(const struct wr_spans *spans, weir_stats_t *stats) {
-  stats->live += wr_counter_read(&spans->payload);
   stats->retained += wr_counter_read(&spans->retain.total);
   stats->mark = wr_counter_read(&spans->retain.mark);
   stats->active = wr_spans_active(spans);
@@ -45,9 +51,8 @@ static void sum_spans(const struct wr_spans *spans, weir_stats_t *stats) {
   stats->fresh_bytes =
       wr_counter_read(&spans->fresh_bytes) + wr_counter_read(&spans->slab_fresh_bytes);
   stats->span_hits = wr_counter_read(&spans->hits);
-  stats->purges = wr_counter_read(&spans->purges) + wr_counter_read(&spans->slab_purges);
-  stats->purged_bytes =
-      wr_counter_read(&spans->purged_bytes) + wr_counter_read(&spans->slab_purged_bytes);
+  stats->purges = wr_counter_read(&spans->purges);
+  stats->purged_bytes = wr_counter_read(&spans->purged_bytes);
   stats->purge_failures = wr_counter_read(&spans->purge_failures);
 }
 
@@ -57,7 +62,7 @@ void wr_snapshot_take(struct wr_arena *arena, struct wr_snapshot *snapshot) {
   for (unsigned class = 0; class < WR_CLASSES; class ++)
     snapshot->classes[class].block = wr_sizeclass_block(class);
   wr_spans_peaks(&arena->spans);
-  wr_spans_each_slab(&arena->spans, visit_slab, snapshot);
+  wr_spans_each(&arena->spans, visit_span, snapshot);
   /* Acquire: pairs with the release in wr_heap_make. */
   struct wr_heap *heap = atomic_load_explicit(&arena->heaps, memory_order_acquire);
   for (; heap != NULL; heap = heap->next) {

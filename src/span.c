@@ -18,7 +18,7 @@
 #define STEP_MIN ((size_t)256 << 10)
 #define STEP_MAX ((size_t)1 << 20)
 
-#define SPAN_OF_KIND(link) WR_LIST_MEMBER(link, struct wr_span, kind)
+#define SPAN_OF_LINK(l) WR_LIST_MEMBER(l, struct wr_span, link)
 #define SPAN_OF_MEMBER(m) WR_LIST_MEMBER(m, struct wr_span, member)
 
 struct wr_span_batch {
@@ -62,7 +62,7 @@ static bool stock_spares(struct wr_spans *spans) {
   spans->batches = batch;
   for (int i = BATCH - 2; i >= 0; i--) {
     batch->span[i].spans = spans;
-    wr_list_add_front(&spans->spare, &batch->span[i].kind);
+    wr_list_add_front(&spans->spare, &batch->span[i].link);
   }
   wr_counter_add(&spans->spares, BATCH - 1);
   wr_lock_give(&spans->lock);
@@ -76,50 +76,42 @@ static struct wr_span *take_spare(struct wr_spans *spans) {
     return NULL;
   wr_list_remove(&spans->spare, link);
   wr_counter_sub(&spans->spares, 1);
-  return SPAN_OF_KIND(link);
+  return SPAN_OF_LINK(link);
 }
 
 static void give_spare(struct wr_spans *spans, struct wr_span *span) {
   set_owner(span, WR_OWNER_NONE);
-  wr_list_add_front(&spans->spare, &span->kind);
+  wr_list_add_front(&spans->spare, &span->link);
   wr_counter_add(&spans->spares, 1);
 }
 
 /* Lists by class, with a bit for each that has members. */
 
-static void add_kind(struct wr_list *lists, uint64_t *bits, unsigned class, struct wr_span *span) {
-  wr_list_add_front(&lists[class], &span->kind);
-  bits[class / 64] |= (uint64_t)1 << class % 64;
+static uint64_t bit_of(unsigned class) {
+  return (uint64_t)1 << class % 64;
 }
 
-static void add_kind_last(struct wr_list *lists, uint64_t *bits, unsigned class,
-                          struct wr_span *span) {
-  wr_list_add_back(&lists[class], &span->kind);
-  bits[class / 64] |= (uint64_t)1 << class % 64;
-}
-
-static void remove_kind(struct wr_list *lists, uint64_t *bits, unsigned class,
-                        struct wr_span *span) {
-  wr_list_remove(&lists[class], &span->kind);
-  if (wr_list_is_empty(&lists[class]))
-    bits[class / 64] &= ~((uint64_t)1 << class % 64);
-}
-
-/* The first class from `class` on whose list has members, or WR_RETAIN_CLASSES. */
-static unsigned next_class(const uint64_t *bits, unsigned class) {
-  for (unsigned word = class / 64; word < WR_RETAIN_WORDS; word++) {
-    uint64_t left = bits[word];
-    if (word == class / 64)
-      left &= UINT64_MAX << class % 64;
-    if (left != 0)
-      return word * 64 + wr_bits_lowest(left);
+/* The first class from `class` on whose list has members, or WR_RETAIN_CLASSES. A bit is cleared
+ * here, when its list is found empty, because a list that empties fills again soon. */
+static unsigned next_class(const struct wr_list *lists, uint64_t *bits, unsigned class) {
+  while (class < WR_RETAIN_CLASSES) {
+    uint64_t left = bits[class / 64] & (UINT64_MAX << class % 64);
+    if (left == 0) {
+      class = (class / 64 + 1) * 64;
+      continue;
+    }
+    class = class / 64 * 64 + wr_bits_lowest(left);
+    if (!wr_list_is_empty(&lists[class]))
+      break;
+    bits[class / 64] &= ~bit_of(class);
   }
-  return WR_RETAIN_CLASSES;
+  return class;
 }
 
-static unsigned class_of(const struct wr_span *span) {
+static void set_units(struct wr_span *span, size_t units) {
   size_t rounded;
-  return wr_span_class(span->units, &rounded);
+  span->units = (uint32_t)units;
+  span->kind = (uint8_t)wr_span_class(units, &rounded);
 }
 
 /* The largest class that a free range serves. */
@@ -137,14 +129,16 @@ static void record_ends(struct wr_span *span) {
 }
 
 static void add_free(struct wr_spans *spans, struct wr_span *span) {
+  unsigned bin = bin_of(span);
   set_owner(span, WR_OWNER_FREE);
   wr_counter_set(&span->touched, 0);
   record_ends(span);
-  add_kind(spans->bins, spans->bin_bits, bin_of(span), span);
+  wr_list_add_front(&spans->bins[bin], &span->link);
+  spans->bin_bits[bin / 64] |= bit_of(bin);
 }
 
 static void remove_free(struct wr_spans *spans, struct wr_span *span) {
-  remove_kind(spans->bins, spans->bin_bits, bin_of(span), span);
+  wr_list_remove(&spans->bins[bin_of(span)], &span->link);
 }
 
 /* The free span that ends at `address`, or begins there, or NULL. */
@@ -161,12 +155,12 @@ static void join(struct wr_spans *spans, struct wr_span *span) {
   struct wr_span *after = free_neighbour(spans, span->base + wr_span_length(span), false);
   if (after != NULL) {
     remove_free(spans, after);
-    span->units += after->units;
+    set_units(span, span->units + after->units);
     give_spare(spans, after);
   }
   if (before != NULL) {
     remove_free(spans, before);
-    before->units += span->units;
+    set_units(before, before->units + span->units);
     give_spare(spans, span);
     span = before;
   }
@@ -178,9 +172,9 @@ static void cut(struct wr_span *span, unsigned units, struct wr_span *rest) {
   size_t length = (size_t)units << WR_UNIT_SHIFT;
   size_t both = touched(span);
   rest->base = span->base + length;
-  rest->units = span->units - units;
   rest->user = NULL;
-  span->units = units;
+  set_units(rest, span->units - units);
+  set_units(span, units);
   wr_counter_set(&span->touched, wr_bits_min(both, length));
   wr_counter_set(&rest->touched, both > length ? both - length : 0);
 }
@@ -188,22 +182,27 @@ static void cut(struct wr_span *span, unsigned units, struct wr_span *rest) {
 /* Retained spans. */
 
 static void add_retained(struct wr_spans *spans, struct wr_span *span) {
+  unsigned kind = span->kind;
   set_owner(span, WR_OWNER_RETAINED);
-  add_kind(spans->retained, spans->retained_bits, class_of(span), span);
+  wr_list_add_front(&spans->retained[kind], &span->link);
+  if ((spans->retained_bits[kind / 64] & bit_of(kind)) == 0)
+    spans->retained_bits[kind / 64] |= bit_of(kind);
 }
 
 static void remove_retained(struct wr_spans *spans, struct wr_span *span) {
-  remove_kind(spans->retained, spans->retained_bits, class_of(span), span);
+  wr_list_remove(&spans->retained[span->kind], &span->link);
   wr_retain_remove(&spans->retain, &span->member, touched(span));
 }
 
 static struct wr_span *take_retained(struct wr_spans *spans, unsigned class) {
   /* Up to twice the size: the next eight classes. */
-  unsigned at = next_class(spans->retained_bits, class);
+  unsigned at = wr_list_is_empty(&spans->retained[class])
+                    ? next_class(spans->retained, spans->retained_bits, class + 1)
+                    : class;
   struct wr_span *span;
   if (at > class + 8 || at >= WR_RETAIN_CLASSES)
     return NULL;
-  span = SPAN_OF_KIND(spans->retained[at].front);
+  span = SPAN_OF_LINK(spans->retained[at].front);
   remove_retained(spans, span);
   span->served = true;
   wr_counter_bump(&spans->hits, 1);
@@ -217,8 +216,8 @@ static struct wr_span *take_retained(struct wr_spans *spans, unsigned class) {
  */
 static struct wr_span *split_retained(struct wr_spans *spans, unsigned class, size_t units) {
   unsigned at = class;
-  while ((at = next_class(spans->retained_bits, at + 1)) < WR_RETAIN_CLASSES) {
-    struct wr_span *span = SPAN_OF_KIND(spans->retained[at].front);
+  while ((at = next_class(spans->retained, spans->retained_bits, at + 1)) < WR_RETAIN_CLASSES) {
+    struct wr_span *span = SPAN_OF_LINK(spans->retained[at].front);
     struct wr_span *rest;
     if (!wr_retain_is_once(&spans->retain, &span->member))
       continue;
@@ -245,11 +244,11 @@ static struct wr_span *split_retained(struct wr_spans *spans, unsigned class, si
 }
 
 static struct wr_span *take_free(struct wr_spans *spans, unsigned class, size_t units) {
-  unsigned at = next_class(spans->bin_bits, class);
+  unsigned at = next_class(spans->bins, spans->bin_bits, class);
   struct wr_span *span;
   if (at >= WR_RETAIN_CLASSES)
     return NULL;
-  span = SPAN_OF_KIND(spans->bins[at].front);
+  span = SPAN_OF_LINK(spans->bins[at].front);
   if (span->units > units) {
     struct wr_span *rest = take_spare(spans);
     if (rest == NULL)
@@ -270,15 +269,29 @@ static void count_fresh(struct wr_spans *spans, size_t bytes) {
 }
 
 size_t wr_spans_active(const struct wr_spans *spans) {
-  return wr_counter_read(&spans->active) + wr_counter_read(&spans->slab_active);
+  return wr_counter_read(&spans->resident) - wr_counter_read(&spans->retain.total) +
+         wr_counter_read(&spans->slab_active);
 }
 
-/* Called before anything gets smaller, and before the peaks are read: so they are exact. */
-static void count_peaks(struct wr_spans *spans) {
-  size_t active = wr_spans_active(spans);
-  wr_counter_peak(&spans->peak_active, active);
-  wr_counter_peak(&spans->peak_committed, active + wr_counter_read(&spans->retain.total) +
+/* Called before the active bytes get fewer, and before the peak is read: so it is exact. */
+static void count_active(struct wr_spans *spans) {
+  wr_counter_peak(&spans->peak_active, wr_spans_active(spans));
+}
+
+/* Called before the resident bytes get fewer, and before the peak is read. */
+static void count_committed(struct wr_spans *spans) {
+  wr_counter_peak(&spans->peak_committed, wr_counter_read(&spans->resident) +
+                                              wr_counter_read(&spans->slab_active) +
                                               wr_counter_read(&spans->meta->used));
+}
+
+/* For a payload, or a span that is or will be retained. Under the lock. */
+static void set_touched(struct wr_spans *spans, struct wr_span *span, size_t bytes) {
+  size_t before = touched(span);
+  if (bytes < before)
+    count_committed(spans);
+  wr_counter_bump(&spans->resident, bytes - before);
+  wr_counter_set(&span->touched, bytes);
 }
 
 /* Maps at least `units` units of new address space and makes it free. Without the lock, and with
@@ -304,7 +317,7 @@ static bool grow(struct wr_spans *spans, size_t units) {
   if (span != NULL) {
     wr_counter_bump(&spans->mapped, step);
     span->base = address;
-    span->units = (uint32_t)(step >> WR_UNIT_SHIFT);
+    set_units(span, step >> WR_UNIT_SHIFT);
     span->user = NULL;
     join(spans, span);
   }
@@ -368,13 +381,13 @@ struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t alignme
   before = touched(span);
   span->user = span->base + lead;
   span->usable = usable;
-  if (before < end) {
+  if (WR_UNLIKELY(before < end)) {
     count_fresh(spans, end - before);
-    wr_counter_set(&span->touched, end);
+    set_touched(spans, span, end);
   }
-  wr_pagemap_set(span->user, WR_UNIT, span);
-  wr_counter_bump(&spans->active, touched(span));
-  wr_counter_bump(&spans->payload, usable);
+  /* The first unit of every span is recorded already. */
+  if (lead >= WR_UNIT)
+    wr_pagemap_set(span->user, WR_UNIT, span);
   set_owner(span, WR_OWNER_PAYLOAD);
   wr_lock_give(&spans->lock);
   *stale = before > lead ? wr_bits_min(before - lead, usable) : 0;
@@ -387,6 +400,7 @@ struct wr_span *wr_span_take_slab(struct wr_spans *spans, unsigned units, struct
     return NULL;
   span->user = NULL;
   wr_pagemap_set(span->base, (size_t)units << WR_UNIT_SHIFT, span);
+  wr_counter_bump(&spans->resident, -touched(span));
   wr_counter_add(&spans->slab_active, touched(span));
   set_owner(span, (uintptr_t)owner);
   wr_lock_give(&spans->lock);
@@ -414,30 +428,44 @@ static struct wr_span *take_coldest(struct wr_spans *spans, size_t target, size_
     return NULL;
   span = SPAN_OF_MEMBER(member);
   *bytes = wr_bits_min(wr_bits_up(excess, spans->source->page), touched(span));
+  if (span->probed || target == 0)
+    wr_retain_give_up(&spans->retain, &span->member, span->kind);
   remove_retained(spans, span);
   set_owner(span, WR_OWNER_LEAVING);
   return span;
 }
 
-/* Puts back a span that take_coldest took out, without `purged` bytes of its end. */
-static void return_coldest(struct wr_spans *spans, struct wr_span *span, size_t purged) {
-  size_t left = touched(span) - purged;
-  wr_counter_set(&span->touched, left);
+/* Puts back a span that take_coldest took out, of which `left` bytes are still resident. */
+static void return_coldest(struct wr_spans *spans, struct wr_span *span, size_t left) {
+  set_touched(spans, span, left);
   if (left == 0) {
     join(spans, span);
     return;
   }
   set_owner(span, WR_OWNER_RETAINED);
-  add_kind_last(spans->retained, spans->retained_bits, class_of(span), span);
+  wr_list_add_back(&spans->retained[span->kind], &span->link);
+  spans->retained_bits[span->kind / 64] |= bit_of(span->kind);
   wr_retain_return(&spans->retain, &span->member, left);
 }
 
 /* Asks the kernel how much of a span is resident: what was allocated and not used is not. */
-static void probe(struct wr_span *span) {
+static size_t probe(struct wr_span *span) {
   size_t end;
   span->probed = true;
-  if (wr_source_resident(span->spans->source, span->base, touched(span), &end) == 0)
-    wr_counter_set(&span->touched, end);
+  if (wr_source_resident(span->spans->source, span->base, touched(span), &end) != 0)
+    return touched(span);
+  return wr_bits_min(end, touched(span));
+}
+
+/* Gives `bytes` at the end of a span's touched part back. Whether the kernel took them. */
+static bool purge(struct wr_span *span, size_t bytes) {
+  struct wr_spans *spans = span->spans;
+  char *from = span->base + touched(span) - bytes;
+  bool taken = wr_source_purge(spans->source, from, bytes) == 0;
+  /* Any thread may be here, without the lock. */
+  wr_counter_add(taken ? &spans->purges : &spans->purge_failures, 1);
+  wr_counter_add(&spans->purged_bytes, taken ? bytes : 0);
+  return taken;
 }
 
 size_t wr_spans_reduce(struct wr_spans *spans, size_t target) {
@@ -447,30 +475,22 @@ size_t wr_spans_reduce(struct wr_spans *spans, size_t target) {
   bool failed = false;
   while (!failed && given <= bound) {
     struct wr_span *span;
-    size_t bytes, purged = 0;
+    size_t bytes, left;
     wr_lock_take(&spans->lock);
     span = take_coldest(spans, target, &bytes);
-    if (span != NULL && (span->probed || target == 0))
-      wr_retain_give_up(&spans->retain, &span->member, class_of(span));
     wr_lock_give(&spans->lock);
     if (span == NULL)
       break;
     if (!span->probed && target != 0) {
-      probe(span);
+      left = probe(span);
     } else {
-      failed = wr_source_purge(spans->source, span->base + touched(span) - bytes, bytes) != 0;
-      purged = failed ? 0 : bytes;
+      failed = !purge(span, bytes);
+      left = touched(span) - (failed ? 0 : bytes);
+      given += failed ? 0 : bytes;
     }
     wr_lock_take(&spans->lock);
-    if (failed)
-      wr_counter_bump(&spans->purge_failures, 1);
-    if (purged > 0) {
-      wr_counter_bump(&spans->purges, 1);
-      wr_counter_bump(&spans->purged_bytes, purged);
-    }
-    return_coldest(spans, span, purged);
+    return_coldest(spans, span, left);
     wr_lock_give(&spans->lock);
-    given += purged;
   }
   return given;
 }
@@ -503,30 +523,38 @@ void wr_spans_settle(struct wr_spans *spans) {
     (void)wr_spans_reduce(spans, wr_counter_read(&spans->retain.mark));
 }
 
-bool wr_span_give(struct wr_span *span, const void *user) {
-  struct wr_spans *spans = span->spans;
-  uintptr_t payload = WR_OWNER_PAYLOAD;
-  size_t was_active;
-  if (span->user != user)
-    return false;
-  /* Of two threads that give the same block back, one finds that it is none any more. Acquire and
-   * release: pairs with set_owner. */
-  if (!atomic_compare_exchange_strong_explicit(&span->owner, &payload, WR_OWNER_LEAVING,
-                                               memory_order_acq_rel, memory_order_relaxed))
-    return false;
-  was_active = touched(span);
-  span->probed = false;
-  /* Before hotter memory has to go for it, see how much of it there is. */
-  if (WR_UNLIKELY(is_over(spans, was_active)) && wr_counter_read(&spans->retain.mark) != 0)
-    probe(span);
+/* As wr_span_give, for a payload that lifts the retained bytes over the mark: before hotter memory
+ * has to go for it, sees how much of it there is. The lock held; given up. */
+static WR_NOINLINE void give_over(struct wr_spans *spans, struct wr_span *span) {
+  size_t left = touched(span);
+  set_owner(span, WR_OWNER_LEAVING);
+  wr_lock_give(&spans->lock);
+  if (wr_counter_read(&spans->retain.mark) != 0)
+    left = probe(span);
   wr_lock_take(&spans->lock);
-  count_peaks(spans);
-  wr_counter_bump(&spans->active, -was_active);
-  wr_counter_bump(&spans->payload, -span->usable);
+  set_touched(spans, span, left);
   keep(spans, span);
   wr_lock_give(&spans->lock);
   wr_spans_settle(spans);
-  return true;
+}
+
+bool wr_span_give(struct wr_span *span, const void *user) {
+  struct wr_spans *spans = span->spans;
+  bool live;
+  wr_lock_take(&spans->lock);
+  /* Of two threads that give the same block back, one finds that it is none any more. */
+  live = owner_of(span) == WR_OWNER_PAYLOAD && span->user == user;
+  if (WR_LIKELY(live)) {
+    count_active(spans);
+    span->probed = false;
+    if (WR_UNLIKELY(is_over(spans, touched(span)))) {
+      give_over(spans, span);
+      return true;
+    }
+    keep(spans, span);
+  }
+  wr_lock_give(&spans->lock);
+  return live;
 }
 
 void wr_span_give_slab(struct wr_span *span) {
@@ -536,8 +564,9 @@ void wr_span_give_slab(struct wr_span *span) {
   /* Slabs are touched page by page, so what is known of them is exact. */
   span->probed = true;
   wr_lock_take(&spans->lock);
-  count_peaks(spans);
+  count_active(spans);
   wr_counter_sub(&spans->slab_active, touched(span));
+  wr_counter_bump(&spans->resident, touched(span));
   keep(spans, span);
   wr_lock_give(&spans->lock);
 }
@@ -549,8 +578,8 @@ size_t wr_span_purge_slab(struct wr_span *span) {
     return 0;
   wr_counter_set(&span->touched, 0);
   wr_counter_sub(&spans->slab_active, bytes);
-  wr_counter_add(&spans->slab_purges, 1);
-  wr_counter_add(&spans->slab_purged_bytes, bytes);
+  wr_counter_add(&spans->purges, 1);
+  wr_counter_add(&spans->purged_bytes, bytes);
   return bytes;
 }
 
@@ -564,10 +593,8 @@ bool wr_span_resize(struct wr_span *span, size_t size) {
   wr_lock_take(&spans->lock);
   if (lead + usable > before) {
     count_fresh(spans, lead + usable - before);
-    wr_counter_set(&span->touched, lead + usable);
-    wr_counter_bump(&spans->active, lead + usable - before);
+    set_touched(spans, span, lead + usable);
   }
-  wr_counter_bump(&spans->payload, usable - span->usable);
   span->usable = usable;
   wr_lock_give(&spans->lock);
   return true;
@@ -575,16 +602,21 @@ bool wr_span_resize(struct wr_span *span, size_t size) {
 
 void wr_spans_peaks(struct wr_spans *spans) {
   wr_lock_take(&spans->lock);
-  count_peaks(spans);
+  count_active(spans);
+  count_committed(spans);
   wr_lock_give(&spans->lock);
 }
 
-void wr_spans_each_slab(struct wr_spans *spans,
-                        void (*visit)(void *context, const struct wr_span *slab), void *context) {
+static bool is_used(const struct wr_span *span) {
+  return owner_of(span) == WR_OWNER_PAYLOAD || owner_of(span) >= WR_OWNER_HEAP;
+}
+
+void wr_spans_each(struct wr_spans *spans,
+                   void (*visit)(void *context, const struct wr_span *span), void *context) {
   wr_lock_take(&spans->lock);
   for (struct wr_span_batch *batch = spans->batches; batch != NULL; batch = batch->next)
     for (int i = 0; i < BATCH - 1; i++)
-      if (owner_of(&batch->span[i]) >= WR_OWNER_HEAP)
+      if (is_used(&batch->span[i]))
         visit(context, &batch->span[i]);
   wr_lock_give(&spans->lock);
 }
@@ -597,12 +629,11 @@ static void require(bool condition) {
 static void check_lists(struct wr_list *lists, const uint64_t *bits, uintptr_t owner,
                         size_t *bytes, size_t *units) {
   for (unsigned class = 0; class < WR_RETAIN_CLASSES; class ++) {
-    bool any = (bits[class / 64] >> class % 64 & 1) != 0;
-    require(any == !wr_list_is_empty(&lists[class]));
+    require((bits[class / 64] & bit_of(class)) != 0 || wr_list_is_empty(&lists[class]));
     for (struct wr_link *link = lists[class].front; link != NULL; link = link->older) {
-      struct wr_span *span = SPAN_OF_KIND(link);
+      struct wr_span *span = SPAN_OF_LINK(link);
       require(owner_of(span) == owner);
-      require((owner == WR_OWNER_FREE ? bin_of(span) : class_of(span)) == class);
+      require((owner == WR_OWNER_FREE ? bin_of(span) : span->kind) == class);
       require(touched(span) <= wr_span_length(span));
       require((owner == WR_OWNER_FREE) == (touched(span) == 0));
       require(wr_pagemap_find(span->base) == span);
@@ -630,9 +661,12 @@ void wr_span_check(struct wr_spans *spans) {
   for (struct wr_span_batch *batch = spans->batches; batch != NULL; batch = batch->next)
     for (int i = 0; i < BATCH - 1; i++) {
       uintptr_t owner = owner_of(&batch->span[i]);
-      if (owner == WR_OWNER_PAYLOAD || owner == WR_OWNER_LEAVING || owner >= WR_OWNER_HEAP)
+      if (is_used(&batch->span[i]) || owner == WR_OWNER_LEAVING)
         units += batch->span[i].units;
+      if (owner == WR_OWNER_PAYLOAD || owner == WR_OWNER_LEAVING)
+        retained += touched(&batch->span[i]);
     }
+  require(retained == wr_counter_read(&spans->resident));
   require(units << WR_UNIT_SHIFT == wr_counter_read(&spans->mapped));
   wr_lock_give(&spans->lock);
 }

@@ -53,6 +53,7 @@ struct wr_span {
   uint32_t units;          /* length of the address range */
   uint32_t count;          /* slab: how many blocks there are room for */
   uint32_t block;          /* slab: bytes in a block */
+  uint8_t kind;            /* span class of the length, up to which it is rounded */
   uint8_t class;           /* slab: size class */
   uint8_t shift;           /* slab: the power of two in the block size */
   bool served;             /* was served from retained memory */
@@ -61,7 +62,7 @@ struct wr_span {
 
   union {
     struct { /* not a slab; guarded by the arena's lock, but for a payload's, which are its own */
-      WR_ALIGNED(64) struct wr_link kind;    /* in the list of the span class, or of the bin */
+      WR_ALIGNED(64) struct wr_link link;    /* in the list of the span class, or of the bin */
       struct wr_retain_member member;
       char *user;    /* the block's address */
       size_t usable; /* bytes that may be used there */
@@ -87,28 +88,26 @@ struct wr_spans {
   struct wr_retain retain;
   struct wr_list retained[WR_RETAIN_CLASSES]; /* by span class, last freed in front */
   struct wr_list bins[WR_RETAIN_CLASSES];     /* free address space by largest class it serves */
-  uint64_t retained_bits[WR_RETAIN_WORDS];    /* which lists of `retained` have members */
+  uint64_t retained_bits[WR_RETAIN_WORDS];    /* which lists of `retained` may have members */
   uint64_t bin_bits[WR_RETAIN_WORDS];
   struct wr_list spare;     /* descriptors not in use */
   wr_counter spares;        /* how many */
   struct wr_span_batch *batches;
   char *end;                /* behind the last range mapped; guarded by `growing` */
   wr_counter mapped;        /* bytes of address space */
-  wr_counter active;        /* touched bytes of payloads. Like those below, written under the lock */
-  wr_counter payload;       /* usable bytes of payloads */
+  wr_counter resident;      /* touched bytes of payloads and retained spans. Like those below,
+                               written under the lock */
   wr_counter peak_active;
   wr_counter peak_committed;
   wr_counter fresh_commits;
   wr_counter fresh_bytes;
   wr_counter hits;
+  wr_counter slab_active;   /* touched bytes of slabs. Like those below, written by any thread */
   wr_counter purges;
   wr_counter purged_bytes;
   wr_counter purge_failures;
-  wr_counter slab_active;   /* touched bytes of slabs. Like those below, written by any thread */
   wr_counter slab_fresh_commits;
   wr_counter slab_fresh_bytes;
-  wr_counter slab_purges;
-  wr_counter slab_purged_bytes;
 };
 
 /* The largest payload. */
@@ -151,14 +150,14 @@ size_t wr_spans_reduce(struct wr_spans *spans, size_t target);
 /* Sets the mark and gives the excess back. */
 void wr_spans_set_mark(struct wr_spans *spans, size_t mark);
 
-/* Touched bytes of payloads and slabs. No lock. */
+/* Touched bytes of payloads and slabs (and of what is just leaving). No lock. */
 size_t wr_spans_active(const struct wr_spans *spans);
 /* Brings the peaks up to date, for a reader. */
 void wr_spans_peaks(struct wr_spans *spans);
 
-/* Calls `visit` for every slab while the lock is held. */
-void wr_spans_each_slab(struct wr_spans *spans,
-                        void (*visit)(void *context, const struct wr_span *slab), void *context);
+/* Calls `visit` for every payload and slab while the lock is held. */
+void wr_spans_each(struct wr_spans *spans,
+                   void (*visit)(void *context, const struct wr_span *span), void *context);
 
 /* Walks every structure and traps on the first that is inconsistent. For tests; takes the lock. */
 void wr_span_check(struct wr_spans *spans);
