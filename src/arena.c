@@ -4,7 +4,7 @@
  */
 #include "arena.h"
 
-struct wr_arena wr_arena_default;
+WR_ALIGNED(4096) struct wr_arena wr_arena_default;
 
 void wr_arena_init(struct wr_arena *arena, size_t mark, void *hint) {
   arena->meta.source = &arena->source;

@@ -12,9 +12,9 @@
 #include "span.h"
 
 struct wr_arena {
+  struct wr_spans spans;
   struct wr_source source;
   struct wr_meta meta;
-  struct wr_spans spans;
   /* Every heap ever made, newest first; heaps are never unmade. Release when one is added, acquire
    * when the list is walked. */
   _Atomic(struct wr_heap *) heaps;

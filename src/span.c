@@ -29,6 +29,7 @@ struct wr_span_batch {
 void wr_spans_init(struct wr_spans *spans, struct wr_source *source, struct wr_meta *meta,
                    size_t mark) {
   spans->source = source;
+  spans->page = source->page;
   spans->meta = meta;
   spans->end = NULL;
   wr_counter_set(&spans->retain.mark, mark);
@@ -368,7 +369,7 @@ static struct wr_span *obtain(struct wr_spans *spans, size_t wanted) {
 
 struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t alignment,
                              size_t *stale) {
-  size_t page = spans->source->page;
+  size_t page = spans->page;
   size_t usable = wr_bits_up(size, page);
   size_t slack = alignment > WR_UNIT ? alignment - WR_UNIT : 0;
   size_t lead, end, before;
@@ -427,7 +428,7 @@ static struct wr_span *take_coldest(struct wr_spans *spans, size_t target, size_
   if (excess == 0 || member == NULL)
     return NULL;
   span = SPAN_OF_MEMBER(member);
-  *bytes = wr_bits_min(wr_bits_up(excess, spans->source->page), touched(span));
+  *bytes = wr_bits_min(wr_bits_up(excess, spans->page), touched(span));
   if (span->probed || target == 0)
     wr_retain_give_up(&spans->retain, &span->member, span->kind);
   remove_retained(spans, span);
@@ -586,7 +587,7 @@ size_t wr_span_purge_slab(struct wr_span *span) {
 bool wr_span_resize(struct wr_span *span, size_t size) {
   struct wr_spans *spans = span->spans;
   size_t lead = (size_t)(span->user - span->base);
-  size_t usable = wr_bits_up(size, spans->source->page);
+  size_t usable = wr_bits_up(size, spans->page);
   size_t before = touched(span);
   if (usable > wr_span_length(span) - lead)
     return false;

@@ -80,34 +80,37 @@ struct wr_span {
 
 struct wr_span_batch;
 
+/* What every take and give of a payload uses comes first, so that it lies on one page: buffers of
+ * megabytes push most other pages out of the TLB. */
 struct wr_spans {
   struct wr_lock lock;
   struct wr_lock growing; /* one thread at a time maps address space */
-  struct wr_source *source;
-  struct wr_meta *meta;
   struct wr_retain retain;
-  struct wr_list retained[WR_RETAIN_CLASSES]; /* by span class, last freed in front */
-  struct wr_list bins[WR_RETAIN_CLASSES];     /* free address space by largest class it serves */
-  uint64_t retained_bits[WR_RETAIN_WORDS];    /* which lists of `retained` may have members */
-  uint64_t bin_bits[WR_RETAIN_WORDS];
-  struct wr_list spare;     /* descriptors not in use */
-  wr_counter spares;        /* how many */
-  struct wr_span_batch *batches;
-  char *end;                /* behind the last range mapped; guarded by `growing` */
-  wr_counter mapped;        /* bytes of address space */
+  size_t page; /* bytes in a page of the source */
   wr_counter resident;      /* touched bytes of payloads and retained spans. Like those below,
                                written under the lock */
   wr_counter peak_active;
   wr_counter peak_committed;
+  wr_counter hits;
   wr_counter fresh_commits;
   wr_counter fresh_bytes;
-  wr_counter hits;
+  wr_counter mapped;        /* bytes of address space */
   wr_counter slab_active;   /* touched bytes of slabs. Like those below, written by any thread */
+  wr_counter slab_fresh_commits;
+  wr_counter slab_fresh_bytes;
   wr_counter purges;
   wr_counter purged_bytes;
   wr_counter purge_failures;
-  wr_counter slab_fresh_commits;
-  wr_counter slab_fresh_bytes;
+  struct wr_source *source;
+  struct wr_meta *meta;
+  struct wr_list spare;     /* descriptors not in use */
+  wr_counter spares;        /* how many */
+  struct wr_span_batch *batches;
+  char *end;                /* behind the last range mapped; guarded by `growing` */
+  uint64_t retained_bits[WR_RETAIN_WORDS]; /* which lists of `retained` may have members */
+  uint64_t bin_bits[WR_RETAIN_WORDS];
+  struct wr_list retained[WR_RETAIN_CLASSES]; /* by span class, last freed in front */
+  struct wr_list bins[WR_RETAIN_CLASSES];     /* free address space by largest class it serves */
 };
 
 /* The largest payload. */
