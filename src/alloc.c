@@ -28,10 +28,7 @@ static void *take_small(unsigned class) {
 }
 
 static void *take_payload(size_t size, size_t alignment, size_t *stale) {
-  struct wr_span *span;
-  if (size > WR_SPAN_MAX || alignment > WR_SPAN_MAX - size)
-    return NULL;
-  span = wr_span_take(&wr_arena_default.spans, size, alignment, stale);
+  struct wr_span *span = wr_span_take(&wr_arena_default.spans, size, alignment, stale);
   return span != NULL ? span->user : NULL;
 }
 
@@ -46,7 +43,8 @@ static void *take_any(size_t size, size_t alignment, size_t *stale) {
 
 static void *take(size_t size, size_t alignment, size_t *stale) {
   void *block;
-  if (WR_UNLIKELY(size > PTRDIFF_MAX))
+  /* What can never be served must not cost the memory that is retained. */
+  if (WR_UNLIKELY(size > WR_SPAN_MAX || alignment > WR_SPAN_MAX - size))
     return wr_alloc_refuse();
   wr_init();
   block = take_any(size, alignment, stale);

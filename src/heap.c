@@ -7,8 +7,6 @@
 
 /* How many blocks freed by others the owner puts back each time it is slow anyway. */
 #define DRAIN_LIMIT 64
-/* Empty slabs a heap keeps for its next block, outside the mark; none when the mark is below. */
-#define PIN_MAX ((size_t)1 << 20)
 
 /* Has no blocks: pop finds none, and nothing else is done with it. */
 static struct wr_span no_slab;
@@ -40,7 +38,7 @@ static void tag_full(struct wr_heap *heap, struct wr_span *slab) {
 }
 
 static size_t pin_limit(const struct wr_heap *heap) {
-  return wr_counter_read(&heap->arena->spans.retain.mark) < PIN_MAX ? 0 : PIN_MAX;
+  return wr_counter_read(&heap->arena->spans.retain.mark) < WR_HEAP_PIN_MAX ? 0 : WR_HEAP_PIN_MAX;
 }
 
 static void set_pinned(struct wr_heap *heap, unsigned class, struct wr_span *slab) {
@@ -52,15 +50,20 @@ static void set_pinned(struct wr_heap *heap, unsigned class, struct wr_span *sla
   atomic_store_explicit(&heap->pinned[class], slab, memory_order_relaxed);
 }
 
+/* Gives back an empty slab that is in no list, nor current. */
+static void retire(struct wr_heap *heap, struct wr_span *slab) {
+  if (wr_heap_pinned(heap, slab->class) == slab)
+    set_pinned(heap, slab->class, NULL);
+  wr_slab_retire(slab);
+}
+
 /* Gives back a listed slab that is empty. Owner. */
 static void release(struct wr_heap *heap, struct wr_span *slab) {
   unsigned class = slab->class;
   wr_list_remove(&heap->listed[class], &slab->listed);
   if (wr_heap_current(heap, class) == slab)
     wr_heap_set_current(heap, class, &no_slab);
-  if (wr_heap_pinned(heap, class) == slab)
-    set_pinned(heap, class, NULL);
-  wr_slab_retire(slab);
+  retire(heap, slab);
 }
 
 /* A listed slab has become empty: it is kept in the place of the one that was so last. Owner. */
@@ -79,13 +82,28 @@ static void settle_empty(struct wr_heap *heap, struct wr_span *slab) {
   set_pinned(heap, class, slab);
 }
 
+/* Whether the slab stands in `refilled`. */
+static bool is_refilled(const struct wr_span *slab) {
+  return is_full(slab) && wr_slab_free(slab) != NULL;
+}
+
 /* Puts a block on its slab, whatever the slab's state. Owner. */
 static void put_back(struct wr_heap *heap, struct wr_span *slab, void *block) {
-  size_t used = wr_slab_push(slab, block);
+  size_t used;
+  if (is_refilled(slab))
+    wr_list_remove(&heap->refilled[slab->class], &slab->listed);
+  used = wr_slab_push(slab, block);
   if (is_full(slab))
     enlist(heap, slab);
   if (used == 0)
     settle_empty(heap, slab);
+}
+
+static struct wr_block *pop_block(struct wr_block **list) {
+  struct wr_block *block = *list;
+  if (block != NULL)
+    *list = block->next;
+  return block;
 }
 
 /* The next block that others have freed, or NULL. */
@@ -93,11 +111,9 @@ static struct wr_block *next_incoming(struct wr_heap *heap) {
   struct wr_block *block;
   if (heap->incoming == NULL && !wr_remote_is_empty(&heap->remote))
     heap->incoming = wr_remote_take_all(&heap->remote);
-  block = heap->incoming;
-  if (block != NULL) {
-    heap->incoming = block->next;
+  block = pop_block(&heap->incoming);
+  if (block != NULL)
     wr_counter_bump(&heap->remote_frees, 1);
-  }
   return block;
 }
 
@@ -113,13 +129,19 @@ static struct wr_span *slab_of(const struct wr_heap *heap, const struct wr_block
 
 /* Puts at most `limit` blocks that others have freed back. Owner. */
 static void drain(struct wr_heap *heap, size_t limit) {
-  struct wr_block *block;
-  for (; limit > 0 && (block = next_incoming(heap)) != NULL; limit--)
+  for (; limit > 0; limit--) {
+    struct wr_block *block = pop_block(&heap->deferred);
+    if (block == NULL)
+      block = next_incoming(heap);
+    if (block == NULL)
+      break;
     put_back(heap, slab_of(heap, block), block);
+  }
 }
 
 /* Whether the slab has a free block now, carved if need be. Owner. */
 static bool has_block(struct wr_span *slab) {
+  wr_slab_reopen(slab);
   if (wr_slab_free(slab) == NULL)
     return wr_slab_carve(slab);
   wr_slab_verify(slab);
@@ -136,6 +158,12 @@ static struct wr_span *find_slab(struct wr_heap *heap, unsigned class) {
     if (has_block(slab))
       return slab;
     tag_full(heap, slab);
+  }
+  if (!wr_list_is_empty(&heap->refilled[class])) {
+    slab = SLAB_OF(heap->refilled[class].front);
+    wr_list_remove(&heap->refilled[class], &slab->listed);
+    enlist(heap, slab);
+    return slab;
   }
   slab = wr_slab_make(&heap->arena->spans, class, heap);
   if (slab == NULL)
@@ -209,6 +237,7 @@ bool wr_heap_is_free(struct wr_heap *heap, struct wr_span *slab, const void *blo
   bool found;
   wr_lock_take(&heap->lock);
   found = wr_slab_is_free(slab, block) || is_pending(heap->incoming, block) ||
+          is_pending(heap->deferred, block) ||
           is_pending(wr_remote_peek(&heap->remote), block);
   wr_lock_give(&heap->lock);
   return found;
@@ -262,62 +291,70 @@ static void release_empty(struct wr_heap *heap, unsigned class, bool attended,
     release(heap, slab);
     return;
   }
-  /* If the thread makes it current again, it gives a block to it, and it is not empty. */
-  atomic_compare_exchange_strong_explicit(&heap->current[class], &expected, &no_slab,
-                                          memory_order_relaxed, memory_order_relaxed);
   if (!wr_slab_steal(slab))
     return;
+  /* The thread has no block of it to give, so it cannot make it current again. */
+  atomic_compare_exchange_strong_explicit(&heap->current[class], &expected, &no_slab,
+                                          memory_order_relaxed, memory_order_relaxed);
   /* Not pinned any more: is_still must not be asked about it before the thread has moved on. */
   set_pinned(heap, class, NULL);
   tag_full(heap, slab);
   wr_list_add_front(stolen, &slab->listed);
 }
 
-/* Puts blocks back whose slabs are full, which the thread does not touch without the lock, and
- * keeps the others. Slabs join the list at the end, because from then on the thread does. */
-static void drain_for(struct wr_heap *heap) {
-  struct wr_list full = {NULL, NULL};
-  struct wr_block *others = NULL, *block;
-  while ((block = next_incoming(heap)) != NULL) {
+/*
+ * Puts at most `limit` blocks that others have freed back for the heap's thread: those of full
+ * slabs, which the thread does not touch without the lock. The slabs stay tagged as full, so that
+ * this stays so. Whether there is more.
+ */
+static bool drain_for(struct wr_heap *heap, size_t limit) {
+  struct wr_block *block = NULL;
+  for (; limit > 0 && (block = next_incoming(heap)) != NULL; limit--) {
     struct wr_span *slab = slab_of(heap, block);
+    struct wr_list *refilled = &heap->refilled[slab->class];
     if (!is_full(slab)) {
-      block->next = others;
-      others = block;
-      wr_counter_bump(&heap->remote_frees, -1);
+      block->next = heap->deferred;
+      heap->deferred = block;
       continue;
     }
-    if (wr_slab_free(slab) == NULL)
-      wr_list_add_front(&full, &slab->listed);
+    if (!is_refilled(slab))
+      wr_list_add_front(refilled, &slab->listed);
     if (wr_slab_push(slab, block) == 0) {
-      wr_list_remove(&full, &slab->listed);
-      wr_slab_retire(slab);
+      wr_list_remove(refilled, &slab->listed);
+      retire(heap, slab);
     }
   }
-  heap->incoming = others;
-  while (!wr_list_is_empty(&full)) {
-    struct wr_span *slab = SLAB_OF(full.front);
-    wr_list_remove(&full, &slab->listed);
-    enlist(heap, slab);
+  return block != NULL;
+}
+
+void wr_heap_help(struct wr_heap *heap) {
+  bool more = true;
+  while (more) {
+    wr_lock_take(&heap->lock);
+    if (atomic_load_explicit(&heap->attended, memory_order_relaxed)) {
+      more = drain_for(heap, DRAIN_LIMIT);
+    } else {
+      drain(heap, SIZE_MAX);
+      more = false;
+    }
+    wr_lock_give(&heap->lock);
+    wr_spans_settle(&heap->arena->spans);
   }
 }
 
-size_t wr_heap_trim(struct wr_heap *heap) {
+void wr_heap_trim(struct wr_heap *heap) {
   struct wr_list stolen = {NULL, NULL};
-  size_t bytes = 0;
   bool attended;
+  wr_heap_help(heap);
   wr_lock_take(&heap->lock);
   attended = atomic_load_explicit(&heap->attended, memory_order_relaxed);
-  if (attended)
-    drain_for(heap);
-  else
-    drain(heap, SIZE_MAX);
   for (unsigned class = 0; class < WR_CLASSES; class ++)
     release_empty(heap, class, attended, &stolen);
   wr_lock_give(&heap->lock);
   wr_spans_settle(&heap->arena->spans);
 
   for (struct wr_link *link = stolen.front; link != NULL; link = link->older)
-    bytes += wr_slab_purge(SLAB_OF(link));
+    (void)wr_slab_purge(SLAB_OF(link));
   wr_lock_take(&heap->lock);
   while (!wr_list_is_empty(&stolen)) {
     struct wr_span *slab = SLAB_OF(stolen.front);
@@ -325,21 +362,21 @@ size_t wr_heap_trim(struct wr_heap *heap) {
     enlist(heap, slab);
   }
   wr_lock_give(&heap->lock);
-  return bytes;
 }
 
 size_t wr_heap_trim_all(struct wr_arena *arena, size_t keep) {
-  size_t bytes = 0;
+  size_t before = wr_counter_read(&arena->spans.purged_bytes);
   /* Acquire: pairs with the release in wr_heap_make. */
   struct wr_heap *heap = atomic_load_explicit(&arena->heaps, memory_order_acquire);
   for (; heap != NULL; heap = heap->next)
-    bytes += wr_heap_trim(heap);
-  return bytes + wr_spans_reduce(&arena->spans, keep);
+    wr_heap_trim(heap);
+  (void)wr_spans_reduce(&arena->spans, keep);
+  return wr_counter_read(&arena->spans.purged_bytes) - before;
 }
 
 void wr_heap_set_mark(struct wr_arena *arena, size_t mark) {
   wr_spans_set_mark(&arena->spans, mark);
-  if (mark < PIN_MAX)
+  if (mark < WR_HEAP_PIN_MAX)
     (void)wr_heap_trim_all(arena, mark);
 }
 
@@ -349,18 +386,20 @@ void wr_heap_attend(struct wr_heap *heap, bool attended) {
   heap->exit_round = 0;
   wr_lock_give(&heap->lock);
   if (!attended)
-    (void)wr_heap_trim(heap);
+    wr_heap_trim(heap);
 }
 
 void wr_heap_each_pending(struct wr_heap *heap,
                           void (*visit)(void *context, const struct wr_span *slab),
                           void *context) {
+  const struct wr_block *list[3];
   wr_lock_take(&heap->lock);
-  for (const struct wr_block *block = heap->incoming; block != NULL; block = block->next)
-    visit(context, slab_of(heap, block));
-  for (const struct wr_block *block = wr_remote_peek(&heap->remote); block != NULL;
-       block = block->next)
-    visit(context, slab_of(heap, block));
+  list[0] = heap->incoming;
+  list[1] = heap->deferred;
+  list[2] = wr_remote_peek(&heap->remote);
+  for (int i = 0; i < 3; i++)
+    for (; list[i] != NULL; list[i] = list[i]->next)
+      visit(context, slab_of(heap, list[i]));
   wr_lock_give(&heap->lock);
 }
 
@@ -369,15 +408,19 @@ static void require(bool condition) {
     __builtin_trap();
 }
 
-static void check_slab(const struct wr_heap *heap, const struct wr_span *slab, unsigned class) {
-  uint32_t carved = (uint32_t)((size_t)(slab->bump - slab->base) / slab->block);
-  uint32_t free = 0;
-  require(atomic_load_explicit(&slab->owner, memory_order_relaxed) == (uintptr_t)heap);
+static size_t check_list(const struct wr_span *slab, const struct wr_block *list, size_t carved) {
+  size_t length = 0;
+  for (; list != NULL && list != WR_SLAB_CLOSED; list = list->next, length++)
+    require(wr_slab_holds(slab, list) && wr_slab_is_marked(slab, list) && length < carved);
+  return length;
+}
+
+static void check_slab(const struct wr_span *slab, unsigned class, uintptr_t owner) {
+  size_t carved = (size_t)(slab->bump - slab->base) / slab->block;
+  size_t free = check_list(slab, wr_slab_free(slab), carved);
+  require(atomic_load_explicit(&slab->owner, memory_order_relaxed) == owner);
   require(slab->class == class && slab->block == wr_sizeclass_block(class));
-  for (const struct wr_block *block = wr_slab_free(slab); block != NULL; block = block->next, free++)
-    require(wr_slab_holds(slab, block) && (const char *)block < slab->bump &&
-            wr_slab_is_marked(slab, block) && free < carved);
-  require(wr_slab_used(slab) + free == carved);
+  require(slab->rest != NULL || wr_slab_used(slab) + free == carved);
   require(wr_counter_read(&slab->touched) >= (size_t)(slab->bump - slab->base));
 }
 
@@ -386,7 +429,9 @@ void wr_heap_check(struct wr_heap *heap) {
   wr_lock_take(&heap->lock);
   for (unsigned class = 0; class < WR_CLASSES; class ++) {
     for (struct wr_link *link = heap->listed[class].front; link != NULL; link = link->older)
-      check_slab(heap, SLAB_OF(link), class);
+      check_slab(SLAB_OF(link), class, (uintptr_t)heap);
+    for (struct wr_link *link = heap->refilled[class].front; link != NULL; link = link->older)
+      check_slab(SLAB_OF(link), class, (uintptr_t)heap | WR_OWNER_FULL);
     if (wr_heap_pinned(heap, class) != NULL)
       pinned += wr_span_length(wr_heap_pinned(heap, class));
   }

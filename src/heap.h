@@ -17,6 +17,10 @@
 #include "arena.h"
 #include "remote.h"
 
+/* Bytes of empty slabs a heap keeps for its next block, outside the mark; none when the mark is
+ * below. */
+#define WR_HEAP_PIN_MAX ((size_t)1 << 20)
+
 struct wr_heap {
   /* The slab that serves each class next; a static empty one, never NULL. Written by the owner;
    * release, because wr_heap_trim reads it with acquire before it reads the slab. */
@@ -24,7 +28,10 @@ struct wr_heap {
   /* The empty slab that is kept, or was when it was empty last; written under the lock. */
   _Atomic(struct wr_span *) pinned[WR_CLASSES];
   struct wr_list listed[WR_CLASSES];
+  /* Slabs tagged as full that other threads' frees have filled again, without the owner's help. */
+  struct wr_list refilled[WR_CLASSES];
   struct wr_block *incoming; /* taken from `remote`, not yet put on their slabs */
+  struct wr_block *deferred; /* those that only the owner can put back */
   struct wr_arena *arena;
   struct wr_heap *next;      /* in wr_arena.heaps; constant */
   struct wr_heap *next_idle; /* in the pool of unattended heaps; guarded by its lock */
@@ -89,6 +96,20 @@ bool wr_heap_give_unattended(struct wr_heap *heap, struct wr_span *slab, void *b
 /* Whether a marked block is free indeed: on its slab's list or on its way back. For the owner. */
 bool wr_heap_is_free(struct wr_heap *heap, struct wr_span *slab, const void *block);
 
+/*
+ * How much other threads may free of a heap before one of them puts it back itself, in wr_remote's
+ * units: a mebibyte, or the mark if that is less. Else a thread that allocates once and then waits
+ * would keep all that others free of it, whatever the mark.
+ */
+WR_INLINE size_t wr_heap_patience(const struct wr_heap *heap) {
+  size_t mark = wr_counter_read(&heap->arena->spans.retain.mark);
+  return wr_bits_min(mark, WR_HEAP_PIN_MAX) >> WR_REMOTE_UNIT_SHIFT;
+}
+
+/* Puts back what other threads have freed of the heap's full slabs, and gives back the slabs that
+ * become empty by that. Takes the heap's lock, for at most 64 blocks at a time. */
+void wr_heap_help(struct wr_heap *heap);
+
 /* A heap without a thread, or NULL when memory is out. */
 struct wr_heap *wr_heap_make(struct wr_arena *arena);
 
@@ -99,13 +120,13 @@ void wr_heap_attend(struct wr_heap *heap, bool attended);
  * Gives back every empty slab of the heap, without the help of its thread, and puts back what other
  * threads have freed of its full slabs (of all its slabs, if it has no thread). Where the system
  * has no barrier for other threads, the empty slabs that are current stay. Takes the heap's lock;
- * purges outside it. Returns how many bytes it purged itself; whole slabs go to the arena, to be
- * retained there as far as the mark allows.
+ * purges outside it. Slabs that its thread cannot be using go to the arena, to be retained there as
+ * far as the mark allows.
  */
-size_t wr_heap_trim(struct wr_heap *heap);
+void wr_heap_trim(struct wr_heap *heap);
 
 /* Trims every heap of the arena, then the retained spans down to `keep` bytes. Returns how many
- * bytes went back to the kernel. */
+ * bytes went back to the kernel meanwhile. */
 size_t wr_heap_trim_all(struct wr_arena *arena, size_t keep);
 
 /* Sets the arena's mark and gives the excess back; empty slabs too, when the mark is too low for

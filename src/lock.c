@@ -46,6 +46,11 @@ WR_COLD void wr_lock_wait(struct wr_lock *lock) {
 }
 
 WR_COLD void wr_lock_wake(struct wr_lock *lock) {
+  uint32_t alone = WR_LOCK_ALONE;
+  /* Taken while the process had one thread, by a thread that then made another. */
+  if (atomic_compare_exchange_strong_explicit(&lock->word, &alone, 0, memory_order_release,
+                                              memory_order_relaxed))
+    return;
   /* Release: pairs with the acquire fence of wr_lock_wait. */
   atomic_thread_fence(memory_order_release);
   wr_os_lock_wake(&lock->word);

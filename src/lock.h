@@ -35,6 +35,8 @@ WR_INLINE void wr_lock_init(struct wr_lock *lock) {
  * In a process with one thread a plain store does, and saves a wait: a locked instruction has to
  * wait until all that the program wrote before has left the store buffer.
  */
+#define WR_LOCK_ALONE 1u /* init, which takes no lock of a process other than its own */
+
 WR_INLINE bool wr_lock_alone(void) {
   return WR_OS_ALONE;
 }
@@ -42,7 +44,7 @@ WR_INLINE bool wr_lock_alone(void) {
 WR_INLINE void wr_lock_take(struct wr_lock *lock) {
   uint32_t free = 0;
   if (wr_lock_alone()) {
-    atomic_store_explicit(&lock->word, 1, memory_order_relaxed);
+    atomic_store_explicit(&lock->word, WR_LOCK_ALONE, memory_order_relaxed);
     return;
   }
   /* Acquire: pairs with the release of wr_lock_give. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -48,10 +49,15 @@ void *wr_os_hint(void) {
 #else
   /* The stack lies at the top of the address space, whose size differs (39 to 48 bits). Between
    * its half and five eighths lie neither mappings that the kernel places from the top down, nor
-   * position-independent programs and their brk at two thirds. AT_RANDOM is the kernel's seed. */
-  const uint32_t *seed = (const uint32_t *)getauxval(AT_RANDOM);
-  uintptr_t top = (uintptr_t)1 << (wr_bits_log2((uintptr_t)&seed) + 1);
-  uintptr_t spread = seed != NULL ? ((uint64_t)seed[0] << 16 ^ seed[1]) % (top / 8) : 0;
+   * position-independent programs and their brk at two thirds. */
+  uint64_t random = 0;
+  int saved = errno;
+  uintptr_t top = (uintptr_t)1 << (wr_bits_log2((uintptr_t)&random) + 1);
+  uintptr_t spread;
+  /* Without randomness, early in the boot of a machine, the address is the same each time. */
+  (void)syscall(SYS_getrandom, &random, sizeof random, GRND_NONBLOCK);
+  errno = saved;
+  spread = random % (top / 8);
   return (void *)wr_bits_down(top / 2 + spread, HINT_UNIT);
 #endif
 }

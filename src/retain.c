@@ -11,8 +11,7 @@
 static void grow_total(struct wr_retain *retain, size_t bytes) {
   size_t total = wr_counter_read(&retain->total) + bytes;
   wr_counter_set(&retain->total, total);
-  if (total > wr_counter_read(&retain->peak) && total <= wr_counter_read(&retain->mark))
-    wr_counter_set(&retain->peak, total);
+  wr_counter_peak(&retain->peak, total);
 }
 
 void wr_retain_add(struct wr_retain *retain, struct wr_retain_member *member, size_t bytes,

@@ -31,7 +31,7 @@ struct wr_retain {
   uint32_t clock;    /* counts spans added */
   wr_counter mark;   /* bytes; SIZE_MAX keeps all. Written under the lock, read anywhere */
   wr_counter total;  /* bytes of all members. Written under the lock, read anywhere */
-  wr_counter peak;   /* largest total after the excess was given back */
+  wr_counter peak;   /* largest total, with what was about to be given back */
   uint64_t jumped[WR_RETAIN_WORDS]; /* a bit a class: given up ahead of an older reused span */
 };
 

@@ -18,18 +18,21 @@ static uint64_t inverse_of(uint64_t odd) {
 
 struct wr_span *wr_slab_make(struct wr_spans *spans, unsigned class, struct wr_heap *owner) {
   size_t block = wr_sizeclass_block(class);
-  struct wr_span *slab = wr_span_take_slab(spans, wr_sizeclass_units(class), owner);
+  struct wr_span *slab = wr_span_take_slab(spans, wr_sizeclass_units(class));
   if (slab == NULL)
     return NULL;
   slab->class = (uint8_t) class;
   slab->block = (uint32_t)block;
   slab->shift = (uint8_t)wr_bits_lowest(block);
   slab->inverse = inverse_of(block >> slab->shift);
-  slab->count = (uint32_t)(wr_span_length(slab) / block);
-  slab->extent = slab->count * block;
+  slab->extent = wr_span_length(slab) / block * block;
+  atomic_store_explicit(&slab->count, 0, memory_order_relaxed);
+  slab->rest = NULL;
   slab->start = slab->bump = slab->base;
   wr_slab_set_free(slab, NULL);
   atomic_store_explicit(&slab->use, 0, memory_order_relaxed);
+  /* Release: pairs with the acquires in span.c and wr_free_give. */
+  atomic_store_explicit(&slab->owner, (uintptr_t)owner, memory_order_release);
   return slab;
 }
 
@@ -51,50 +54,68 @@ bool wr_slab_carve(struct wr_span *slab) {
     block->mark = wr_slab_mark(slab);
   }
   slab->bump = slab->base + to;
+  atomic_store_explicit(&slab->count, (uint32_t)(to / slab->block), memory_order_relaxed);
   wr_slab_set_free(slab, first);
   return true;
 }
 
 void wr_slab_verify(const struct wr_span *slab) {
   const struct wr_block *block = wr_slab_free(slab);
-  if (block != NULL && !wr_slab_holds(slab, block))
+  if (block != NULL && block != WR_SLAB_CLOSED && !wr_slab_holds(slab, block))
     wr_misuse_stop(WR_MISUSE_FREE_LIST, block);
 }
 
-bool wr_slab_is_free(const struct wr_span *slab, const void *address) {
-  const struct wr_block *block = wr_slab_free(slab);
+static bool is_listed(const struct wr_span *slab, const struct wr_block *list,
+                      const void *address) {
+  size_t length = slab->extent / slab->block;
   /* A list that was overwritten may run in a circle; it is no longer than the slab. */
-  for (uint32_t i = 0; i < slab->count && block != NULL; i++, block = block->next) {
-    if (block == address)
+  for (size_t i = 0; i < length && list != NULL && list != WR_SLAB_CLOSED; i++) {
+    if (list == address)
       return true;
-    if (!wr_slab_holds(slab, block))
-      wr_misuse_stop(WR_MISUSE_FREE_LIST, block);
+    if (!wr_slab_holds(slab, list))
+      wr_misuse_stop(WR_MISUSE_FREE_LIST, list);
+    list = list->next;
   }
   return false;
 }
 
+bool wr_slab_is_free(const struct wr_span *slab, const void *address) {
+  return is_listed(slab, wr_slab_free(slab), address) || is_listed(slab, slab->rest, address);
+}
+
 bool wr_slab_steal(struct wr_span *slab) {
 #if WR_CHECK_CHEAP
-  /* In no slab, so that wr_slab_pop takes it for the end of the list. */
-  struct wr_block *const closed = (struct wr_block *)1;
-  struct wr_block *list = wr_slab_free(slab), *seen = closed;
-  wr_slab_set_free(slab, closed);
-  /* Makes every thread either see the closed list, or have its use counted before we read. */
-  if (wr_os_barrier() && wr_slab_used(slab) == 0)
+  size_t use = wr_slab_use(slab);
+  struct wr_block *list;
+  if ((use & WR_SLAB_USED) != 0 || slab->rest != NULL)
+    return false;
+  /* At one stroke, because the owner may store the rest of the list at any time. */
+  list = atomic_exchange_explicit(&slab->free, WR_SLAB_CLOSED, memory_order_relaxed);
+  /* After the barrier the owner either sees the closed list, or we see its use. The same word says
+   * that nothing was taken, so there was nothing to give back either. */
+  if (wr_os_barrier() && wr_slab_use(slab) == use)
     return true;
-  /* A taker that saw the list stores its rest, before this (which then does nothing) or after it
-   * (which then makes no difference); one that saw it closed waits for the lock. */
-  atomic_compare_exchange_strong_explicit(&slab->free, &seen, list, memory_order_relaxed,
-                                          memory_order_relaxed);
+  slab->rest = list;
 #else
+  /* Without checks, wr_slab_pop knows no end of a list but NULL. */
   (void)slab;
 #endif
   return false;
 }
 
+void wr_slab_reopen(struct wr_span *slab) {
+  if (wr_slab_free(slab) == WR_SLAB_CLOSED)
+    wr_slab_set_free(slab, slab->rest);
+  else if (wr_slab_free(slab) != NULL)
+    return;
+  /* Put back just now; or its own end was reached, so the owner had it in hand and used it up. */
+  slab->rest = NULL;
+}
+
 size_t wr_slab_purge(struct wr_span *slab) {
   size_t bytes = wr_span_purge_slab(slab);
   slab->bump = slab->base;
+  atomic_store_explicit(&slab->count, 0, memory_order_relaxed);
   wr_slab_set_free(slab, NULL);
   return bytes;
 }

@@ -30,13 +30,14 @@ WR_INLINE uintptr_t wr_slab_mark(const struct wr_span *slab) {
 }
 
 /*
- * Whether `address` is that of a block of the slab. A multiplication by the inverse of the odd part
+ * Whether `address` is that of a carved block of the slab. A multiplication by the inverse of the odd part
  * of the block size and a rotation by its power of two map exactly the multiples of the block size
  * to their quotients, modulo 2^64 (Granlund and Montgomery, PLDI 1994, section 9).
  */
 WR_INLINE bool wr_slab_holds(const struct wr_span *slab, const void *address) {
   uint64_t offset = (uint64_t)((uintptr_t)address - (uintptr_t)slab->base);
-  return wr_bits_rotate_right(offset * slab->inverse, slab->shift) < slab->count;
+  return wr_bits_rotate_right(offset * slab->inverse, slab->shift) <
+         atomic_load_explicit(&slab->count, memory_order_relaxed);
 }
 
 /*
@@ -120,11 +121,20 @@ void wr_slab_verify(const struct wr_span *slab);
 bool wr_slab_is_free(const struct wr_span *slab, const void *address);
 
 /*
- * Empties the free list of a slab that has no block in use, while its owner may be about to take
- * one without a lock. False when it was: then the slab is as it was before. The caller holds the
- * heap's lock and has made another slab current.
+ * Takes the free list of a slab that has no block in use away from its owner, who may be about to
+ * take a block without a lock. True when that worked: then the owner finds no block and does not
+ * touch the slab without the lock any more. False when the owner was faster: then the list is left
+ * in wr_span.rest, and belongs behind the blocks given back since, unless the owner had it in hand
+ * when it was taken away; wr_slab_reopen tells. The caller holds the heap's lock.
  */
 bool wr_slab_steal(struct wr_span *slab);
+
+/* The end of a list that was taken away: in no slab, so that wr_slab_pop finds no block there. */
+#define WR_SLAB_CLOSED ((struct wr_block *)1)
+
+/* When the list has run out: puts back what a failed theft left. For the owner, under the lock. */
+void wr_slab_reopen(struct wr_span *slab);
+
 /* Gives the memory of a stolen slab, which is in no list, back to the kernel and leaves it as if
  * just made. Returns how many bytes. Without any lock. */
 size_t wr_slab_purge(struct wr_span *slab);

@@ -10,7 +10,7 @@ static void visit_slab(struct wr_snapshot *snapshot, const struct wr_span *slab)
   weir_class_stats_t *class = &snapshot->classes[slab->class];
   size_t used = wr_slab_used(slab);
   size_t touched = wr_counter_read(&slab->touched);
-  size_t room = wr_bits_min(touched / slab->block, slab->count);
+  size_t room = wr_bits_min(touched, slab->extent) / slab->block;
   size_t bytes = used * slab->block;
   class->slabs++;
   class->live += used;
@@ -24,10 +24,13 @@ static void visit_slab(struct wr_snapshot *snapshot, const struct wr_span *slab)
 
 static void visit_span(void *context, const struct wr_span *span) {
   struct wr_snapshot *snapshot = context;
-  if (atomic_load_explicit(&span->owner, memory_order_relaxed) == WR_OWNER_PAYLOAD)
+  if (atomic_load_explicit(&span->owner, memory_order_relaxed) == WR_OWNER_PAYLOAD) {
     snapshot->stats.live += span->usable;
-  else
+    /* What an earlier or larger use of the span has touched beside the block. */
+    snapshot->stats.fragmented += wr_counter_read(&span->touched) - span->usable;
+  } else {
     visit_slab(snapshot, span);
+  }
 }
 
 /* A block that another thread has freed is not live, though its slab counts it as used. */

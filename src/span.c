@@ -17,6 +17,10 @@
  * keeps what a process that locks its memory pays for in advance small. */
 #define STEP_MIN ((size_t)256 << 10)
 #define STEP_MAX ((size_t)1 << 20)
+/* How many retained spans an aligned request looks at. */
+#define ALIGNED_TRIES 8
+/* After this many ranges that the kernel would not take back, the caller has waited enough. */
+#define REFUSALS_MAX 16
 
 #define SPAN_OF_LINK(l) WR_LIST_MEMBER(l, struct wr_span, link)
 #define SPAN_OF_MEMBER(m) WR_LIST_MEMBER(m, struct wr_span, member)
@@ -35,8 +39,9 @@ void wr_spans_init(struct wr_spans *spans, struct wr_source *source, struct wr_m
   wr_counter_set(&spans->retain.mark, mark);
 }
 
+/* Acquire: pairs with the release of wr_slab_make, for wr_spans_each. */
 static uintptr_t owner_of(const struct wr_span *span) {
-  return atomic_load_explicit(&span->owner, memory_order_relaxed);
+  return atomic_load_explicit(&span->owner, memory_order_acquire);
 }
 
 /* Release: a thread that reads the owner in wr_free_give with acquire sees the span's fields. */
@@ -111,15 +116,9 @@ static unsigned next_class(const struct wr_list *lists, uint64_t *bits, unsigned
 
 static void set_units(struct wr_span *span, size_t units) {
   size_t rounded;
+  unsigned class = wr_span_class(units, &rounded);
   span->units = (uint32_t)units;
-  span->kind = (uint8_t)wr_span_class(units, &rounded);
-}
-
-/* The largest class that a free range serves. */
-static unsigned bin_of(const struct wr_span *span) {
-  size_t rounded;
-  unsigned class = wr_span_class(span->units, &rounded);
-  return rounded > span->units ? class - 1 : class;
+  span->kind = (uint8_t)(rounded > units ? class - 1 : class);
 }
 
 /* Free address space. */
@@ -130,16 +129,17 @@ static void record_ends(struct wr_span *span) {
 }
 
 static void add_free(struct wr_spans *spans, struct wr_span *span) {
-  unsigned bin = bin_of(span);
+  unsigned bin = span->kind;
   set_owner(span, WR_OWNER_FREE);
   wr_counter_set(&span->touched, 0);
+  span->dirty = 0;
   record_ends(span);
   wr_list_add_front(&spans->bins[bin], &span->link);
   spans->bin_bits[bin / 64] |= bit_of(bin);
 }
 
 static void remove_free(struct wr_spans *spans, struct wr_span *span) {
-  wr_list_remove(&spans->bins[bin_of(span)], &span->link);
+  wr_list_remove(&spans->bins[span->kind], &span->link);
 }
 
 /* The free span that ends at `address`, or begins there, or NULL. */
@@ -171,8 +171,10 @@ static void join(struct wr_spans *spans, struct wr_span *span) {
 /* Cuts what is behind `units` units off `span`, which is in no list, into `rest`. */
 static void cut(struct wr_span *span, unsigned units, struct wr_span *rest) {
   size_t length = (size_t)units << WR_UNIT_SHIFT;
-  size_t both = touched(span);
+  size_t both = touched(span), dirty = span->dirty;
   rest->base = span->base + length;
+  rest->dirty = dirty > length ? dirty - length : 0;
+  span->dirty = wr_bits_min(dirty, length);
   rest->user = NULL;
   set_units(rest, span->units - units);
   set_units(span, units);
@@ -195,19 +197,46 @@ static void remove_retained(struct wr_spans *spans, struct wr_span *span) {
   wr_retain_remove(&spans->retain, &span->member, touched(span));
 }
 
-static struct wr_span *take_retained(struct wr_spans *spans, unsigned class) {
-  /* Up to twice the size: the next eight classes. */
+static struct wr_span *take_retained(struct wr_spans *spans, unsigned class, size_t units) {
   unsigned at = wr_list_is_empty(&spans->retained[class])
                     ? next_class(spans->retained, spans->retained_bits, class + 1)
                     : class;
   struct wr_span *span;
-  if (at > class + 8 || at >= WR_RETAIN_CLASSES)
+  if (at >= WR_RETAIN_CLASSES)
     return NULL;
   span = SPAN_OF_LINK(spans->retained[at].front);
+  if (span->units > 2 * units)
+    return NULL;
   remove_retained(spans, span);
   span->served = true;
   wr_counter_bump(&spans->hits, 1);
   return span;
+}
+
+/* Cuts `units` units off the front of a span that is in no list, for each part to go its own way:
+ * returns the rest, or NULL when descriptors ran out. */
+static struct wr_span *cut_off(struct wr_spans *spans, struct wr_span *span, size_t units) {
+  struct wr_span *rest = take_spare(spans);
+  if (rest == NULL)
+    return NULL;
+  cut(span, (unsigned)units, rest);
+  span->served = rest->served = false;
+  rest->probed = span->probed;
+  span->member.epoch = rest->member.epoch = spans->retain.epoch - 1;
+  span->member.stamp = rest->member.stamp = spans->retain.clock;
+  wr_pagemap_set(rest->base, WR_UNIT, rest);
+  return rest;
+}
+
+/* Puts a part that was cut off a span back: to the next to go, or to the free address space. */
+static void leave(struct wr_spans *spans, struct wr_span *part) {
+  wr_pagemap_set(part->base, WR_UNIT, part);
+  if (part->dirty == 0) {
+    join(spans, part);
+    return;
+  }
+  add_retained(spans, part);
+  wr_retain_return(&spans->retain, &part->member, touched(part));
 }
 
 /*
@@ -222,22 +251,13 @@ static struct wr_span *split_retained(struct wr_spans *spans, unsigned class, si
     struct wr_span *rest;
     if (!wr_retain_is_once(&spans->retain, &span->member))
       continue;
-    rest = take_spare(spans);
-    if (rest == NULL)
-      return NULL;
     remove_retained(spans, span);
-    cut(span, (unsigned)units, rest);
-    span->served = rest->served = false;
-    rest->probed = span->probed;
-    rest->member.epoch = span->member.epoch;
-    rest->member.stamp = span->member.stamp;
-    wr_pagemap_set(rest->base, WR_UNIT, rest);
-    if (touched(rest) > 0) {
-      add_retained(spans, rest);
-      wr_retain_return(&spans->retain, &rest->member, touched(rest));
-    } else {
-      join(spans, rest);
+    rest = cut_off(spans, span, units);
+    if (rest == NULL) {
+      leave(spans, span);
+      return NULL;
     }
+    leave(spans, rest);
     wr_counter_bump(&spans->hits, 1);
     return span;
   }
@@ -295,42 +315,87 @@ static void set_touched(struct wr_spans *spans, struct wr_span *span, size_t byt
   wr_counter_set(&span->touched, bytes);
 }
 
-/* Maps at least `units` units of new address space and makes it free. Without the lock, and with
- * `growing`. */
-static bool grow(struct wr_spans *spans, size_t units) {
-  size_t length = units << WR_UNIT_SHIFT;
-  size_t eighth = wr_bits_down(wr_counter_read(&spans->mapped) / 8, WR_UNIT);
-  size_t step = wr_bits_max(wr_bits_min(wr_bits_max(eighth, STEP_MIN), STEP_MAX), length);
-  struct wr_span *span;
-  void *address;
-  if (wr_source_map(spans->source, spans->end, step, WR_UNIT, &address) != 0) {
-    step = length;
-    if (wr_source_map(spans->source, spans->end, step, WR_UNIT, &address) != 0)
-      return false;
+/* How many of `units` units are missing when the free range at the end of what is mapped counts. */
+static size_t shortfall(struct wr_spans *spans, size_t units) {
+  struct wr_span *last;
+  size_t there = 0;
+  wr_lock_take(&spans->lock);
+  last = free_neighbour(spans, spans->end, true);
+  if (last != NULL && last->units < units)
+    there = last->units;
+  wr_lock_give(&spans->lock);
+  return units - there;
+}
+
+/* Unmaps every free range. For when the system gives no more address space: a few small ranges may
+ * stand in the way of a large one. */
+static void unmap_free(struct wr_spans *spans) {
+  struct wr_list free = {NULL, NULL};
+  wr_lock_take(&spans->lock);
+  for (unsigned at = 0; (at = next_class(spans->bins, spans->bin_bits, at)) < WR_RETAIN_CLASSES;) {
+    struct wr_span *span = SPAN_OF_LINK(spans->bins[at].front);
+    remove_free(spans, span);
+    set_owner(span, WR_OWNER_LEAVING);
+    wr_list_add_front(&free, &span->link);
   }
-  if (!wr_pagemap_cover(spans->meta, address, step)) {
-    wr_source_unmap(spans->source, address, step);
+  wr_lock_give(&spans->lock);
+  while (!wr_list_is_empty(&free)) {
+    struct wr_span *span = SPAN_OF_LINK(free.front);
+    wr_list_remove(&free, &span->link);
+    wr_source_unmap(spans->source, span->base, wr_span_length(span));
+    wr_lock_take(&spans->lock);
+    wr_counter_bump(&spans->mapped, -wr_span_length(span));
+    give_spare(spans, span);
+    wr_lock_give(&spans->lock);
+  }
+}
+
+static bool map(struct wr_spans *spans, size_t length, void **address) {
+  size_t eighth = wr_bits_down(wr_counter_read(&spans->mapped) / 8, WR_UNIT);
+  size_t step = wr_bits_min(wr_bits_max(eighth, STEP_MIN), STEP_MAX);
+  if (step > length && wr_source_map(spans->source, spans->end, step, WR_UNIT, address) == 0)
+    length = step;
+  else if (wr_source_map(spans->source, spans->end, length, WR_UNIT, address) != 0)
+    return false;
+  if (!wr_pagemap_cover(spans->meta, *address, length)) {
+    wr_source_unmap(spans->source, *address, length);
     return false;
   }
-  spans->end = (char *)address + step;
+  spans->end = (char *)*address + length;
+  return true;
+}
+
+/* Maps new address space and makes it free, `units` units or what is missing of them (`all` or
+ * not). Without the lock, and with `growing`. */
+static bool grow(struct wr_spans *spans, size_t units, bool all) {
+  size_t missing = all ? units : shortfall(spans, units);
+  struct wr_span *span;
+  void *address;
+  size_t length;
+  if (!map(spans, missing << WR_UNIT_SHIFT, &address)) {
+    unmap_free(spans);
+    if (!map(spans, units << WR_UNIT_SHIFT, &address))
+      return false;
+  }
+  length = (size_t)(spans->end - (char *)address);
   wr_lock_take(&spans->lock);
   span = take_spare(spans);
   if (span != NULL) {
-    wr_counter_bump(&spans->mapped, step);
+    wr_counter_bump(&spans->mapped, length);
     span->base = address;
-    set_units(span, step >> WR_UNIT_SHIFT);
     span->user = NULL;
+    set_units(span, length >> WR_UNIT_SHIFT);
     join(spans, span);
   }
   wr_lock_give(&spans->lock);
   if (span == NULL)
-    wr_source_unmap(spans->source, address, step);
+    wr_source_unmap(spans->source, address, length);
   return true;
 }
 
 /* One try at all that is there. Under the lock. */
 static struct wr_span *find(struct wr_spans *spans, unsigned class, size_t units, bool split) {
-  struct wr_span *span = take_retained(spans, class);
+  struct wr_span *span = take_retained(spans, class, units);
   if (span != NULL || !split)
     return span;
   wr_retain_missed(&spans->retain, class);
@@ -344,6 +409,7 @@ static struct wr_span *obtain(struct wr_spans *spans, size_t wanted) {
   size_t units;
   unsigned class = wr_span_class(wanted, &units);
   struct wr_span *span;
+  bool all = false;
   wr_lock_take(&spans->lock);
   span = find(spans, class, units, wr_counter_read(&spans->spares) >= 2);
   if (WR_LIKELY(span != NULL))
@@ -351,19 +417,61 @@ static struct wr_span *obtain(struct wr_spans *spans, size_t wanted) {
   wr_lock_give(&spans->lock);
 
   wr_lock_take(&spans->growing);
-  do {
-    if (!stock_spares(spans)) {
-      wr_lock_give(&spans->growing);
-      return NULL;
-    }
+  while (stock_spares(spans)) {
     /* Another thread may have grown, or given back, while this one waited. */
     wr_lock_take(&spans->lock);
     span = find(spans, class, units, true);
     if (span != NULL)
       break;
     wr_lock_give(&spans->lock);
-  } while (grow(spans, units));
+    if (!grow(spans, units, all))
+      break;
+    /* If what was missing was mapped elsewhere, it is of no use. */
+    all = true;
+  }
   wr_lock_give(&spans->growing);
+  return span;
+}
+
+/* A retained span of at least `size` bytes that happens to begin at a multiple of `alignment`, as
+ * the span of an aligned payload does that was given back; the lock held. Else NULL, without. */
+static struct wr_span *obtain_aligned(struct wr_spans *spans, size_t size, size_t alignment) {
+  size_t units;
+  unsigned class = wr_span_class(wr_bits_up(size, WR_UNIT) >> WR_UNIT_SHIFT, &units);
+  struct wr_link *link;
+  wr_lock_take(&spans->lock);
+  link = spans->retained[class].front;
+  for (int tries = 0; tries < ALIGNED_TRIES && link != NULL; tries++, link = link->older) {
+    struct wr_span *span = SPAN_OF_LINK(link);
+    if (((uintptr_t)span->base & (alignment - 1)) == 0) {
+      remove_retained(spans, span);
+      span->served = true;
+      wr_counter_bump(&spans->hits, 1);
+      return span;
+    }
+  }
+  wr_lock_give(&spans->lock);
+  return NULL;
+}
+
+/* Cuts what lies before the first multiple of `alignment`, and what is behind `size` bytes of it,
+ * off a span that is in no list, and returns what is between; more, if descriptors ran out. */
+static struct wr_span *cut_aligned(struct wr_spans *spans, struct wr_span *span, size_t size,
+                                   size_t alignment) {
+  size_t lead = (-(uintptr_t)span->base & (alignment - 1)) >> WR_UNIT_SHIFT;
+  struct wr_span *rest;
+  size_t units;
+  if (lead > 0) {
+    rest = cut_off(spans, span, lead);
+    if (rest == NULL)
+      return span;
+    leave(spans, span);
+    span = rest;
+  }
+  (void)wr_span_class(wr_bits_up(size, WR_UNIT) >> WR_UNIT_SHIFT, &units);
+  rest = span->units > units ? cut_off(spans, span, units) : NULL;
+  if (rest != NULL)
+    leave(spans, rest);
   return span;
 }
 
@@ -371,10 +479,19 @@ struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t alignme
                              size_t *stale) {
   size_t page = spans->page;
   size_t usable = wr_bits_up(size, page);
-  size_t slack = alignment > WR_UNIT ? alignment - WR_UNIT : 0;
-  size_t lead, end, before;
-  struct wr_span *span;
-  span = obtain(spans, wr_bits_up(usable + slack, WR_UNIT) >> WR_UNIT_SHIFT);
+  size_t lead, end, before, stale_end;
+  struct wr_span *span = NULL;
+  if (WR_UNLIKELY(alignment > WR_UNIT)) {
+    span = obtain_aligned(spans, usable, alignment);
+    if (span == NULL) {
+      span = obtain(spans,
+                    wr_bits_up(usable + alignment - WR_UNIT, WR_UNIT) >> WR_UNIT_SHIFT);
+      if (span != NULL)
+        span = cut_aligned(spans, span, usable, alignment);
+    }
+  } else {
+    span = obtain(spans, wr_bits_up(usable, WR_UNIT) >> WR_UNIT_SHIFT);
+  }
   if (span == NULL)
     return NULL;
   lead = -(uintptr_t)span->base & (alignment - 1);
@@ -386,24 +503,28 @@ struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t alignme
     count_fresh(spans, end - before);
     set_touched(spans, span, end);
   }
+  stale_end = span->dirty;
+  span->dirty = wr_bits_max(stale_end, end);
   /* The first unit of every span is recorded already. */
   if (lead >= WR_UNIT)
     wr_pagemap_set(span->user, WR_UNIT, span);
   set_owner(span, WR_OWNER_PAYLOAD);
   wr_lock_give(&spans->lock);
-  *stale = before > lead ? wr_bits_min(before - lead, usable) : 0;
+  *stale = stale_end > lead ? wr_bits_min(stale_end - lead, usable) : 0;
   return span;
 }
 
-struct wr_span *wr_span_take_slab(struct wr_spans *spans, unsigned units, struct wr_heap *owner) {
+struct wr_span *wr_span_take_slab(struct wr_spans *spans, unsigned units) {
   struct wr_span *span = obtain(spans, units);
   if (span == NULL)
     return NULL;
-  span->user = NULL;
-  wr_pagemap_set(span->base, (size_t)units << WR_UNIT_SHIFT, span);
+  set_owner(span, WR_OWNER_LEAVING);
+  /* It may be longer than what was asked for. */
+  wr_pagemap_set(span->base, wr_span_length(span), span);
   wr_counter_bump(&spans->resident, -touched(span));
-  wr_counter_add(&spans->slab_active, touched(span));
-  set_owner(span, (uintptr_t)owner);
+  /* A slab knows only of what is touched. */
+  wr_counter_set(&span->touched, span->dirty);
+  wr_counter_add(&spans->slab_active, span->dirty);
   wr_lock_give(&spans->lock);
   return span;
 }
@@ -419,8 +540,8 @@ void wr_span_touch_slab(struct wr_span *span, size_t end) {
   wr_counter_add(&spans->slab_fresh_bytes, end - before);
 }
 
-/* Takes the coldest span out, as far as the retained bytes are over `target`. *bytes is how many of
- * them to give back. Under the lock. */
+/* Takes the coldest span out, if the retained bytes are over `target`. *bytes is how many of it
+ * to give back. Under the lock. */
 static struct wr_span *take_coldest(struct wr_spans *spans, size_t target, size_t *bytes) {
   size_t excess = wr_retain_excess(&spans->retain, target);
   struct wr_retain_member *member = wr_retain_coldest(&spans->retain);
@@ -436,17 +557,22 @@ static struct wr_span *take_coldest(struct wr_spans *spans, size_t target, size_
   return span;
 }
 
-/* Puts back a span that take_coldest took out, of which `left` bytes are still resident. */
-static void return_coldest(struct wr_spans *spans, struct wr_span *span, size_t left) {
-  set_touched(spans, span, left);
-  if (left == 0) {
+/* Puts back a span that take_coldest took out, as the next to go. */
+static void return_coldest(struct wr_spans *spans, struct wr_span *span) {
+  if (span->dirty == 0) {
     join(spans, span);
     return;
   }
   set_owner(span, WR_OWNER_RETAINED);
   wr_list_add_back(&spans->retained[span->kind], &span->link);
   spans->retained_bits[span->kind / 64] |= bit_of(span->kind);
-  wr_retain_return(&spans->retain, &span->member, left);
+  wr_retain_return(&spans->retain, &span->member, touched(span));
+}
+
+/* Puts back a span that the kernel refused to take, as the last to go: the others get their turn. */
+static void return_refused(struct wr_spans *spans, struct wr_span *span) {
+  add_retained(spans, span);
+  wr_retain_add(&spans->retain, &span->member, touched(span), true);
 }
 
 /* Asks the kernel how much of a span is resident: what was allocated and not used is not. */
@@ -458,25 +584,31 @@ static size_t probe(struct wr_span *span) {
   return wr_bits_min(end, touched(span));
 }
 
-/* Gives `bytes` at the end of a span's touched part back. Whether the kernel took them. */
-static bool purge(struct wr_span *span, size_t bytes) {
+/* Counts what purging a range came to. Any thread, without the lock. */
+static bool count_purge(struct wr_spans *spans, size_t bytes, int error) {
+  wr_counter_add(error == 0 ? &spans->purges : &spans->purge_failures, 1);
+  wr_counter_add(&spans->purged_bytes, error == 0 ? bytes : 0);
+  return error == 0;
+}
+
+/* Gives back what is behind the first `left` bytes of a span, swapped out or not. */
+static bool purge(struct wr_span *span, size_t left) {
   struct wr_spans *spans = span->spans;
-  char *from = span->base + touched(span) - bytes;
-  bool taken = wr_source_purge(spans->source, from, bytes) == 0;
-  /* Any thread may be here, without the lock. */
-  wr_counter_add(taken ? &spans->purges : &spans->purge_failures, 1);
-  wr_counter_add(&spans->purged_bytes, taken ? bytes : 0);
-  return taken;
+  int error = wr_source_purge(spans->source, span->base + left, span->dirty - left);
+  if (error == 0)
+    span->dirty = left;
+  return count_purge(spans, touched(span) - left, error);
 }
 
 size_t wr_spans_reduce(struct wr_spans *spans, size_t target) {
   size_t given = 0;
   /* What other threads free meanwhile is their own business, or this might never end. */
   size_t bound = wr_counter_read(&spans->retain.total);
-  bool failed = false;
-  while (!failed && given <= bound) {
+  int refusals = 0;
+  while (refusals < REFUSALS_MAX && given <= bound) {
     struct wr_span *span;
     size_t bytes, left;
+    bool refused = false;
     wr_lock_take(&spans->lock);
     span = take_coldest(spans, target, &bytes);
     wr_lock_give(&spans->lock);
@@ -485,12 +617,18 @@ size_t wr_spans_reduce(struct wr_spans *spans, size_t target) {
     if (!span->probed && target != 0) {
       left = probe(span);
     } else {
-      failed = !purge(span, bytes);
-      left = touched(span) - (failed ? 0 : bytes);
-      given += failed ? 0 : bytes;
+      left = touched(span) - bytes;
+      refused = !purge(span, left);
+      refusals += refused;
+      given += refused ? 0 : bytes;
     }
     wr_lock_take(&spans->lock);
-    return_coldest(spans, span, left);
+    if (refused) {
+      return_refused(spans, span);
+    } else {
+      set_touched(spans, span, left);
+      return_coldest(spans, span);
+    }
     wr_lock_give(&spans->lock);
   }
   return given;
@@ -511,7 +649,7 @@ static bool is_over(const struct wr_spans *spans, size_t more) {
 
 /* Retains a span that was in use and that no other thread can reach. Under the lock. */
 static void keep(struct wr_spans *spans, struct wr_span *span) {
-  if (touched(span) == 0) {
+  if (span->dirty == 0) {
     join(spans, span);
     return;
   }
@@ -560,11 +698,12 @@ bool wr_span_give(struct wr_span *span, const void *user) {
 
 void wr_span_give_slab(struct wr_span *span) {
   struct wr_spans *spans = span->spans;
+  wr_lock_take(&spans->lock);
   set_owner(span, WR_OWNER_LEAVING);
   span->user = NULL;
+  span->dirty = touched(span);
   /* Slabs are touched page by page, so what is known of them is exact. */
   span->probed = true;
-  wr_lock_take(&spans->lock);
   count_active(spans);
   wr_counter_sub(&spans->slab_active, touched(span));
   wr_counter_bump(&spans->resident, touched(span));
@@ -575,12 +714,11 @@ void wr_span_give_slab(struct wr_span *span) {
 size_t wr_span_purge_slab(struct wr_span *span) {
   struct wr_spans *spans = span->spans;
   size_t bytes = touched(span);
-  if (bytes == 0 || wr_source_purge(spans->source, span->base, bytes) != 0)
+  if (bytes == 0 ||
+      !count_purge(spans, bytes, wr_source_purge(spans->source, span->base, bytes)))
     return 0;
   wr_counter_set(&span->touched, 0);
   wr_counter_sub(&spans->slab_active, bytes);
-  wr_counter_add(&spans->purges, 1);
-  wr_counter_add(&spans->purged_bytes, bytes);
   return bytes;
 }
 
@@ -595,6 +733,7 @@ bool wr_span_resize(struct wr_span *span, size_t size) {
   if (lead + usable > before) {
     count_fresh(spans, lead + usable - before);
     set_touched(spans, span, lead + usable);
+    span->dirty = wr_bits_max(span->dirty, lead + usable);
   }
   span->usable = usable;
   wr_lock_give(&spans->lock);
@@ -634,9 +773,10 @@ static void check_lists(struct wr_list *lists, const uint64_t *bits, uintptr_t o
     for (struct wr_link *link = lists[class].front; link != NULL; link = link->older) {
       struct wr_span *span = SPAN_OF_LINK(link);
       require(owner_of(span) == owner);
-      require((owner == WR_OWNER_FREE ? bin_of(span) : span->kind) == class);
-      require(touched(span) <= wr_span_length(span));
-      require((owner == WR_OWNER_FREE) == (touched(span) == 0));
+      size_t least;
+      require(span->kind == class && wr_span_class(span->units, &least) >= class);
+      require(touched(span) <= span->dirty && span->dirty <= wr_span_length(span));
+      require((owner == WR_OWNER_FREE) == (span->dirty == 0));
       require(wr_pagemap_find(span->base) == span);
       *bytes += touched(span);
       *units += span->units;

@@ -51,9 +51,9 @@ struct wr_span {
   struct wr_spans *spans;  /* constant */
   uint64_t inverse;        /* slab: of the odd part of the block size, modulo 2^64 */
   uint32_t units;          /* length of the address range */
-  uint32_t count;          /* slab: how many blocks there are room for */
+  _Atomic(uint32_t) count; /* slab: how many blocks are carved */
   uint32_t block;          /* slab: bytes in a block */
-  uint8_t kind;            /* span class of the length, up to which it is rounded */
+  uint8_t kind;            /* the largest span class that the length serves */
   uint8_t class;           /* slab: size class */
   uint8_t shift;           /* slab: the power of two in the block size */
   bool served;             /* was served from retained memory */
@@ -66,6 +66,8 @@ struct wr_span {
       struct wr_retain_member member;
       char *user;    /* the block's address */
       size_t usable; /* bytes that may be used there */
+      size_t dirty;  /* bytes from the base that may be other than zero: `touched` or more, because
+                        memory that was swapped out is not resident, and not zero */
     };
     struct { /* a slab; guarded by its heap */
       WR_ALIGNED(64) _Atomic(struct wr_block *) free; /* blocks given back, last first */
@@ -74,6 +76,7 @@ struct wr_span {
       char *bump;              /* the first block never handed out */
       struct wr_link listed;
       _Atomic(size_t) use;     /* see slab.h */
+      struct wr_block *rest;   /* see wr_slab_steal; guarded by the heap's lock */
     };
   };
 };
@@ -131,8 +134,9 @@ struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t alignme
  * thread has given it back. Gives the excess over the mark back to the kernel before it returns. */
 bool wr_span_give(struct wr_span *span, const void *user);
 
-/* Takes a span of `units` units for a slab of the heap `owner`, recorded for each unit. */
-struct wr_span *wr_span_take_slab(struct wr_spans *spans, unsigned units, struct wr_heap *owner);
+/* Takes a span of at least `units` units for a slab, recorded for each unit. The caller fills the
+ * slab's fields in and then sets the owner, with release. */
+struct wr_span *wr_span_take_slab(struct wr_spans *spans, unsigned units);
 /* Gives a slab's span back, with wr_span.touched up to date. The excess over the mark stays until
  * the caller has given up its own locks and calls wr_spans_settle. */
 void wr_span_give_slab(struct wr_span *span);

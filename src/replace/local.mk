@@ -5,8 +5,7 @@ if REPLACE
 lib_LTLIBRARIES += libweir_malloc.la
 libweir_malloc_la_SOURCES = \
   src/replace/malloc.c \
-  src/replace/new.c \
-  src/replace/static.c
+  src/replace/new.c
 # Exceptions, because operator new lets std::bad_alloc pass through it.
 libweir_malloc_la_CFLAGS = $(library_cflags) -fexceptions
 libweir_malloc_la_LIBADD = libweir_core.la

@@ -29,16 +29,32 @@
 
 /* libstdc++'s operator. A plugin's libstdc++ may be out of the global scope, but it is loaded, or
  * nobody would call this. */
-static WR_COLD void *next(const char *name) {
+static WR_COLD void *find_next(const char *name) {
   void *function = dlsym(RTLD_NEXT, name);
   void *library;
   if (function == NULL && (library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD)) != NULL)
     function = dlsym(library, name);
+  return function;
+}
+
+/* For the operators that may not return NULL. */
+static WR_COLD void *next(const char *name) {
+  void *function = find_next(name);
   if (function == NULL) {
     wr_misuse_say("weir: out of memory in operator new, and there is no C++ library to throw");
     abort();
   }
   return function;
+}
+
+/* For those that may, in a program without a C++ library. */
+static void *none(void) {
+  return NULL;
+}
+
+static WR_COLD void *next_or_none(const char *name) {
+  void *function = find_next(name);
+  return function != NULL ? function : (void *)none;
 }
 
 typedef void *(*plain_new)(size_t);
@@ -55,7 +71,7 @@ typedef void *(*aligned_nothrow_new)(size_t, size_t, const void *);
   WR_EXPORT void *id##_nothrow(size_t size, const void *tag) __asm__(symbol NOTHROW); \
   void *id##_nothrow(size_t size, const void *tag) { \
     void *block = wr_alloc_take(size); \
-    return WR_LIKELY(block != NULL) ? block : ((nothrow_new)next(symbol NOTHROW))(size, tag); \
+    return WR_LIKELY(block != NULL) ? block : ((nothrow_new)next_or_none(symbol NOTHROW))(size, tag); \
   } \
   WR_EXPORT void *id##_aligned(size_t size, size_t alignment) __asm__(symbol ALIGNED); \
   void *id##_aligned(size_t size, size_t alignment) { \
@@ -69,7 +85,7 @@ typedef void *(*aligned_nothrow_new)(size_t, size_t, const void *);
     void *block = weir_aligned_alloc(alignment, size); \
     return WR_LIKELY(block != NULL) \
                ? block \
-               : ((aligned_nothrow_new)next(symbol ALIGNED NOTHROW))(size, alignment, tag); \
+               : ((aligned_nothrow_new)next_or_none(symbol ALIGNED NOTHROW))(size, alignment, tag); \
   }
 
 OPERATORS_NEW(new_one, NEW)

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one program under one arm, plainly or counted by strace, and repeats that for all cells and
+arms: interleaved, with the order of the arms rotated from repetition to repetition, so that a
+machine that warms up or is disturbed treats all of them alike."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+
+from . import stats
+
+KINDS = ("brk", "mmap", "munmap", "madvise", "mprotect", "mremap")
+CORES = len(os.sched_getaffinity(0))
+MARK_BEGIN, MARK_END = 0x77656972, 0x77656973  # as in bench.h
+CALL = re.compile(r"^(?:\[pid +)?\d*\]? *(\w+)\((?:PRIO_PROCESS, (\d+))?")
+
+# What a program's line repeats of its command line, which is no result.
+PARAMETERS = {"size", "live", "iterations", "warmup", "rounds", "pause_ms", "history", "seed",
+              "batch", "pairs", "threads", "ops", "min", "max", "blocks", "depth", "total", "block",
+              "hot_size", "hot_live", "settle_ms", "live_mib", "runs"}
+
+
+class Failure(Exception):
+    """A run that gave no figures; the text says why."""
+
+
+def strace_problem():
+    """Why system calls cannot be counted here, or None."""
+    if not shutil.which("strace"):
+        return "strace is not installed"
+    trial = ["strace", "--seccomp-bpf", "-f", "-e", "trace=getpriority", "-o", os.devnull, "true"]
+    try:
+        run = subprocess.run(trial, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if run.returncode != 0:
+        return "strace: " + (run.stderr.strip().splitlines() or ["no permission"])[-1]
+    return None
+
+
+def steady_calls(lines):
+    """Count the memory calls of all threads between the two marks."""
+    counts = dict.fromkeys(KINDS, 0)
+    steady = False
+    for line in lines:
+        found = CALL.match(line)
+        if not found:
+            continue
+        if found[1] == "getpriority":
+            mark = int(found[2] or 0)
+            steady = mark == MARK_BEGIN or (steady and mark != MARK_END)
+        elif steady and found[1] in counts:
+            counts[found[1]] += 1
+    return counts
+
+
+class Bench:
+    """A cell under an arm."""
+
+    def __init__(self, folder, environment):
+        self.folder = folder
+        self.environment = environment
+
+    def _command(self, cell, arm, by_option):
+        program = os.path.join(self.folder, cell.program)
+        arguments = [str(argument) for argument in cell.arguments]
+        if cell.program != "startup":
+            return [program, *arguments]
+        # The arm's environment is for the command that is started, not for the program itself.
+        return [program, *by_option(arm), *arguments, "--", shutil.which("true") or "true"]
+
+    @staticmethod
+    def _options(arm):
+        return [word for key, value in arm.variables().items() for word in ("-E", f"{key}={value}")]
+
+    def start(self, cell, arm):
+        environment = self.environment
+        if cell.program != "startup":
+            environment = {**environment, **arm.variables()}
+        return subprocess.Popen(self._command(cell, arm, self._options), env=environment,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
+    def start_counted(self, cell, arm, output):
+        trace = "trace=" + ",".join(KINDS + ("getpriority",))
+        command = ["strace", "--seccomp-bpf", "-f", "-qq", "-e", trace, "-e", "signal=none",
+                   "-o", output, *self._options(arm), *self._command(cell, arm, lambda _: [])]
+        return subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    @staticmethod
+    def finish(process, limit):
+        try:
+            output, complaint = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise Failure(f"it ran for more than {limit:.0f} s") from None
+        if process.returncode != 0:
+            last = (complaint.strip().splitlines() or [""])[-1]
+            status = process.returncode
+            how = f"signal {-status}" if status < 0 else f"status {status}"
+            raise Failure(f"it ended with {how}" + (f": {last}" if last else ""))
+        try:
+            return json.loads(output)
+        except ValueError:
+            raise Failure("it printed no JSON line") from None
+
+
+class Results:
+    """values[cell index][arm name][metric] is a list, one value a repetition."""
+
+    def __init__(self, cells, arms):
+        self.values = [{arm.name: {} for arm in arms} for _ in cells]
+        self.calls = [{} for _ in cells]  # arm name: counts by kind
+        self.failures = {}  # (cell name, arm name): why
+
+    def add(self, index, arm, line):
+        for key, value in line.items():
+            parts = ([(f"{key}_{at}", part) for at, part in enumerate(value, 1)]
+                     if isinstance(value, list) else [(key, value)])
+            for name, part in parts:
+                if isinstance(part, (int, float)) and not isinstance(part, bool) \
+                        and name not in PARAMETERS:
+                    self.values[index][arm.name].setdefault(name, []).append(part)
+
+    def spread(self, index, arm_name, key):
+        values = self.values[index].get(arm_name, {}).get(key)
+        return stats.Spread.of(values) if values else None
+
+
+class Campaign:
+    """All runs of a suite. `budget` is the number of seconds after which no further repetition is
+    begun, once there are two; None for no limit."""
+
+    def __init__(self, bench, cells, arms, reps, counting, progress, budget=None):
+        self.bench, self.cells, self.arms = bench, cells, arms
+        self.reps, self.counting, self.progress = reps, counting, progress
+        self.budget, self.started = budget, time.monotonic()
+        self.results = Results(cells, arms)
+        self.done = 0  # repetitions
+
+    @staticmethod
+    def plan(cells, arm_count, reps, counting):
+        """How many runs, and the guess at their time in seconds."""
+        runs, seconds = 0, 0.0
+        for cell in cells:
+            timed = min(reps, cell.most_reps)
+            counted = 1 if counting and cell.messages else 0
+            runs += (timed + counted) * arm_count
+            seconds += timed * arm_count * Campaign._share(cell, arm_count, False)
+            seconds += counted * arm_count * Campaign._share(cell, arm_count, True)
+        return runs, seconds
+
+    @staticmethod
+    def _share(cell, arm_count, counted):
+        """The guess at what one run adds to the whole: less where several run at once."""
+        if cell.staggered:
+            return (cell.seconds + (0 if counted else cell.pause_ms / 1000)) / arm_count
+        return 0.05 + cell.seconds / CORES if counted else cell.seconds
+
+    def run(self):
+        for rep in range(self.reps):
+            if rep >= 2 and self._short_of_time():
+                break
+            for index, cell in enumerate(self.cells):
+                if rep < cell.most_reps:
+                    self._round(index, cell, rep + index, counted=False)
+            self.done += 1
+            if rep == 0 and self.counting:
+                for index, cell in enumerate(self.cells):
+                    if cell.messages:
+                        self._round(index, cell, index, counted=True)
+        self.progress.clear()
+        return self.results
+
+    def _short_of_time(self):
+        """Would one more repetition, at the pace so far, go beyond the budget?"""
+        elapsed = time.monotonic() - self.started
+        return self.budget is not None and elapsed * (1 + 0.7 / self.done) > self.budget
+
+    def _groups(self, cell, order, counted):
+        """Which arms run at once. Times want a machine to themselves, unless a long pause leaves
+        room for all; counts do not depend on time."""
+        if cell.staggered:
+            return [order]
+        step = CORES if counted else 1
+        return [order[at:at + step] for at in range(0, len(order), step)]
+
+    def _round(self, index, cell, turn, counted):
+        """One repetition of one cell under every arm, each in a fresh process."""
+        turn %= len(self.arms)
+        order = self.arms[turn:] + self.arms[:turn]
+        share = self._share(cell, len(order), counted)
+        with tempfile.TemporaryDirectory(prefix="weir-compare-") as folder:
+            for group in self._groups(cell, order, counted):
+                self.progress.begin(f"{cell.name}, {', '.join(arm.name for arm in group)}"
+                                    + (", counting calls" if counted else ""))
+                started = []
+                for arm in group:
+                    started.append((arm, self._start(cell, arm, folder, counted)))
+                    if cell.staggered and not counted:
+                        time.sleep(cell.pause_ms / 1000 / len(group))
+                for arm, process in started:
+                    self._finish(index, cell, arm, process, folder, counted)
+                    self.progress.end(share)
+
+    def _start(self, cell, arm, folder, counted):
+        if counted:
+            return self.bench.start_counted(cell, arm, os.path.join(folder, arm.name))
+        return self.bench.start(cell, arm)
+
+    def _finish(self, index, cell, arm, process, folder, counted):
+        try:
+            line = self.bench.finish(process, 60 + 20 * cell.seconds)
+        except Failure as failure:
+            self.results.failures[cell.name, arm.name] = str(failure)
+            return
+        if not counted:
+            self.results.add(index, arm, line)
+            return
+        with open(os.path.join(folder, arm.name), encoding="utf-8", errors="replace") as lines:
+            counts = steady_calls(lines)
+        self.results.calls[index][arm.name] = counts
+        per_message = sum(counts.values()) / cell.messages
+        self.results.values[index][arm.name]["calls_per_message"] = [per_message]

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# The documentation that is distributed, and the manual pages that are installed.
+
+# weir.3 describes all functions; the others only lead there.
+dist_man_MANS = \
+  doc/weir.7 \
+  doc/weir.3 \
+  doc/weir_aligned_alloc.3 \
+  doc/weir_calloc.3 \
+  doc/weir_class_stats.3 \
+  doc/weir_free.3 \
+  doc/weir_malloc.3 \
+  doc/weir_realloc.3 \
+  doc/weir_reallocarray.3 \
+  doc/weir_report.3 \
+  doc/weir_retain.3 \
+  doc/weir_set_retain.3 \
+  doc/weir_stats.3 \
+  doc/weir_trim.3 \
+  doc/weir_usable_size.3 \
+  doc/weir_version.3
+
+dist_doc_DATA += \
+  doc/options.md \
+  doc/report.md
+
+EXTRA_DIST += \
+  doc/architecture.md \
+  doc/benchmarks.md \
+  doc/tables.sh

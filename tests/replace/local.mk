@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+# Programs that use the C library's and C++'s names, with weir behind them. Each is one source file,
+# NAME.c or NAME.cc; the ending of what is built from it tells how weir gets in: NAME.preload is run
+# preloaded, NAME.linked links the shared library, NAME.static and NAME.pie the static one.
+
+replace_preload = \
+  tests/replace/churn.preload \
+  tests/replace/conform.preload \
+  tests/replace/firstop.preload \
+  tests/replace/fork.preload \
+  tests/replace/info.preload \
+  tests/replace/lifo.preload \
+  tests/replace/misuse.preload \
+  tests/replace/mlock.preload \
+  tests/replace/retain.preload \
+  tests/replace/reuse.preload \
+  tests/replace/symbols.preload \
+  tests/replace/teardown.preload \
+  tests/replace/threads.preload \
+  tests/replace/usable.preload
+replace_linked = \
+  tests/replace/churn.linked \
+  tests/replace/conform.linked \
+  tests/replace/firstop.linked \
+  tests/replace/fork.linked \
+  tests/replace/info.linked \
+  tests/replace/lifo.linked \
+  tests/replace/misuse.linked \
+  tests/replace/mlock.linked \
+  tests/replace/retain.linked \
+  tests/replace/reuse.linked \
+  tests/replace/symbols.linked \
+  tests/replace/teardown.linked \
+  tests/replace/threads.linked \
+  tests/replace/usable.linked
+replace_static = \
+  tests/replace/churn.static \
+  tests/replace/conform.static \
+  tests/replace/firstop.static \
+  tests/replace/fork.static \
+  tests/replace/info.static \
+  tests/replace/lifo.static \
+  tests/replace/misuse.static \
+  tests/replace/mlock.static \
+  tests/replace/retain.static \
+  tests/replace/reuse.static \
+  tests/replace/staticuse.static \
+  tests/replace/teardown.static \
+  tests/replace/threads.static \
+  tests/replace/usable.static
+replace_pie = \
+  tests/replace/churn.pie \
+  tests/replace/conform.pie \
+  tests/replace/firstop.pie \
+  tests/replace/fork.pie \
+  tests/replace/info.pie \
+  tests/replace/lifo.pie \
+  tests/replace/misuse.pie \
+  tests/replace/mlock.pie \
+  tests/replace/retain.pie \
+  tests/replace/reuse.pie \
+  tests/replace/staticuse.pie \
+  tests/replace/teardown.pie \
+  tests/replace/threads.pie \
+  tests/replace/usable.pie
+if CXX_WORKS
+replace_preload += tests/replace/cxx.preload tests/replace/teardown_cxx.preload
+replace_linked += tests/replace/cxx.linked tests/replace/teardown_cxx.linked
+replace_static += tests/replace/cxx.static tests/replace/teardown_cxx.static
+replace_pie += tests/replace/cxx.pie tests/replace/teardown_cxx.pie
+endif
+
+# Scripts, and the programs and libraries that only they use.
+replace_scripts = \
+  tests/replace/early.sh \
+  tests/replace/limits.sh \
+  tests/replace/loader.sh \
+  tests/replace/options.sh \
+  tests/replace/programs.sh \
+  tests/replace/syscalls.sh
+replace_helpers = \
+  tests/replace/early \
+  tests/replace/exhaust \
+  tests/replace/loader_plain \
+  tests/replace/options \
+  tests/replace/steady
+tests_replace_loader_plain_SOURCES = tests/replace/loader.c
+replace_modules = \
+  tests/replace/hooks.so \
+  tests/replace/tlsuser.so
+
+replace_programs =
+if REPLACE
+if SHARED
+replace_programs += $(replace_preload) $(replace_linked)
+TESTS += $(replace_scripts)
+check_PROGRAMS += $(replace_helpers)
+check_DATA += $(replace_modules)
+endif
+if STATIC
+replace_programs += $(replace_static)
+# For options.sh, as a program that can be made setuid.
+check_DATA += tests/replace/options.static
+CLEANFILES += tests/replace/options.static
+tests/replace/options.static: tests/replace/expect.h libweir_malloc.la Makefile
+endif
+if STATIC_PIE
+replace_programs += $(replace_pie)
+endif
+endif
+TESTS += $(replace_programs)
+CLEANFILES += $(replace_programs) $(replace_modules)
+
+# Compiled and linked in one step, as a user would: Automake's own rules would take three lines for
+# each of them, and libtool would put a script in front of those that link the shared library.
+SUFFIXES = .cc .preload .linked .static .pie .so
+replace_cc = $(AM_V_GEN)$(MKDIR_P) tests/replace; $(CC) $(DEFS) $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) \
+  $(CFLAGS) $(LDFLAGS) -o $@ $<
+replace_cxx = $(AM_V_GEN)$(MKDIR_P) tests/replace; $(CXX) $(DEFS) $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CXXFLAGS) \
+  $(CXXFLAGS) $(LDFLAGS) -o $@ $<
+shared_weir = -L.libs -lweir_malloc -Wl,-rpath,$(abs_builddir)/.libs
+static_weir = -DEXPECT_STATIC -Wl,-u,malloc .libs/libweir_malloc.a
+
+.c.preload:
+	$(replace_cc) $(LIBS)
+.c.linked:
+	$(replace_cc) $(shared_weir) $(LIBS)
+.c.static:
+	$(replace_cc) -static $(static_weir) $(LIBS)
+.c.pie:
+	$(replace_cc) -fPIE -static-pie $(static_weir) $(LIBS)
+.c.so:
+	$(replace_cc) -fPIC -shared $(LIBS)
+.cc.preload:
+	$(replace_cxx) $(LIBS)
+.cc.linked:
+	$(replace_cxx) $(shared_weir) $(LIBS)
+.cc.static:
+	$(replace_cxx) -static $(static_weir) $(LIBS)
+.cc.pie:
+	$(replace_cxx) -fPIE -static-pie $(static_weir) $(LIBS)
+
+$(replace_programs): tests/replace/expect.h include/weir/weir.h Makefile
+$(replace_linked) $(replace_static) $(replace_pie): libweir_malloc.la
+
+EXTRA_DIST += \
+  $(replace_scripts) \
+  tests/replace/churn.c \
+  tests/replace/conform.c \
+  tests/replace/cxx.cc \
+  tests/replace/early.c \
+  tests/replace/exhaust.c \
+  tests/replace/expect.h \
+  tests/replace/firstop.c \
+  tests/replace/fork.c \
+  tests/replace/hooks.c \
+  tests/replace/info.c \
+  tests/replace/lifo.c \
+  tests/replace/loader.c \
+  tests/replace/misuse.c \
+  tests/replace/mlock.c \
+  tests/replace/options.c \
+  tests/replace/retain.c \
+  tests/replace/reuse.c \
+  tests/replace/staticuse.c \
+  tests/replace/steady.c \
+  tests/replace/symbols.c \
+  tests/replace/teardown.c \
+  tests/replace/teardown_cxx.cc \
+  tests/replace/threads.c \
+  tests/replace/tlsuser.c \
+  tests/replace/usable.c

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Size classes: every size, every class, every alignment.
+ */
+#include "sizeclass.h"
+
+#include "unit.h"
+
+START_TEST(blocks_get_larger_by_a_fourth_of_a_doubling) {
+  size_t block = 0;
+  for (unsigned class = 0; class < WR_CLASSES; class ++) {
+    size_t step = block < 128 ? 16 : ((size_t)1 << wr_bits_log2(block)) / 4;
+    ck_assert_uint_eq(wr_sizeclass_block(class), block + step);
+    block += step;
+  }
+  ck_assert_uint_eq(block, WR_BLOCK_MAX);
+  ck_assert_uint_eq(wr_sizeclass_block(0), WR_BLOCK_MIN);
+}
+END_TEST
+
+START_TEST(every_size_gets_the_smallest_block_that_holds_it) {
+  unsigned class = 0;
+  for (size_t size = 0; size <= WR_BLOCK_MAX; size++) {
+    if (size > wr_sizeclass_block(class))
+      class ++;
+    if (wr_sizeclass_of(size) != class)
+      ck_abort_msg("size %zu: class %u, not %u", size, wr_sizeclass_of(size), class);
+  }
+  ck_assert_uint_eq(class, WR_CLASSES - 1);
+}
+END_TEST
+
+START_TEST(at_most_a_fifth_is_lost) {
+  for (size_t size = 113; size <= WR_BLOCK_MAX; size++) {
+    size_t block = wr_sizeclass_block(wr_sizeclass_of(size));
+    if ((block - size) * 5 > block)
+      ck_abort_msg("size %zu: block %zu", size, block);
+  }
+}
+END_TEST
+
+START_TEST(every_alignment_gets_the_smallest_block_that_is_a_multiple) {
+  for (size_t alignment = 1; alignment <= WR_BLOCK_MAX; alignment *= 2)
+    for (size_t size = 0; size <= WR_BLOCK_MAX; size += size < 2048 ? 1 : 61) {
+      unsigned got = wr_sizeclass_aligned(size, alignment);
+      unsigned want = wr_sizeclass_of(size);
+      while (wr_sizeclass_block(want) % alignment != 0)
+        want++;
+      if (got != want)
+        ck_abort_msg("size %zu, alignment %zu: class %u, not %u", size, alignment, got, want);
+    }
+  ck_assert_uint_eq(wr_sizeclass_aligned(WR_BLOCK_MAX, WR_BLOCK_MAX), WR_CLASSES - 1);
+}
+END_TEST
+
+START_TEST(a_slab_has_eight_blocks_or_more) {
+  for (unsigned class = 0; class < WR_CLASSES; class ++) {
+    size_t bytes = (size_t)wr_sizeclass_units(class) << 16;
+    size_t count = bytes / wr_sizeclass_block(class);
+    ck_assert_uint_ge(count, 8);
+    /* As the use count of a slab has 16 bits, even with a span of twice the length. */
+    ck_assert_uint_lt(2 * count, 65536);
+    ck_assert_uint_eq(bytes, wr_sizeclass_block(class) <= 8192    ? 65536u
+                             : wr_sizeclass_block(class) <= 32768 ? 4 * 65536u
+                                                                  : 8 * 65536u);
+  }
+}
+END_TEST
+
+UNIT_SUITE(sizeclass, blocks_get_larger_by_a_fourth_of_a_doubling,
+           every_size_gets_the_smallest_block_that_holds_it, at_most_a_fifth_is_lost,
+           every_alignment_gets_the_smallest_block_that_is_a_multiple,
+           a_slab_has_eight_blocks_or_more)

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The mark: how much free memory stays, which goes first and how much of it, and what the kernel is
+ * asked about memory that was allocated and never used.
+ */
+#include <string.h>
+
+#include "fake.h"
+#include "span.h"
+#include "unit.h"
+
+#define MIB ((size_t)1 << 20)
+
+static struct wr_spans *spans;
+
+static void begin(size_t page, size_t mark) {
+  spans = &fake_arena(page, mark)->spans;
+}
+
+static struct wr_span *take_untouched(size_t size) {
+  size_t stale;
+  struct wr_span *span = wr_span_take(spans, size, 1, &stale);
+  ck_assert_ptr_nonnull(span);
+  wr_span_check(spans);
+  return span;
+}
+
+static struct wr_span *take(size_t size) {
+  struct wr_span *span = take_untouched(size);
+  fake_touch(span->user, span->usable);
+  return span;
+}
+
+static void give(struct wr_span *span) {
+  ck_assert(wr_span_give(span, span->user));
+  wr_span_check(spans);
+}
+
+static size_t retained(void) {
+  return wr_counter_read(&spans->retain.total);
+}
+
+START_TEST(the_mark_is_kept_exactly) {
+  for (const size_t *page = fake_pages; *page != 0; page++) {
+    const size_t marks[] = {0, *page, MIB + *page, 16 * MIB, SIZE_MAX};
+    for (size_t i = 0; i < 5; i++) {
+      struct wr_span *span[24];
+      size_t sum = 0;
+      begin(*page, marks[i]);
+      for (size_t k = 0; k < 24; k++)
+        span[k] = take((k % 6 + 1) * (MIB / 4));
+      for (size_t k = 0; k < 24; k++) {
+        sum += span[k]->usable;
+        give(span[k]);
+        ck_assert_uint_eq(retained(), sum < marks[i] ? sum : marks[i]);
+        ck_assert_uint_eq(fake_resident(), retained() + wr_spans_active(spans));
+      }
+      ck_assert_uint_eq(wr_counter_read(&spans->purged_bytes), sum - retained());
+      ck_assert_uint_eq(wr_counter_read(&spans->retain.peak), retained());
+      ck_assert_uint_le(wr_counter_read(&spans->retain.peak), marks[i]);
+    }
+  }
+}
+END_TEST
+
+START_TEST(a_mark_that_is_no_multiple_of_a_page) {
+  struct wr_span *span;
+  begin(4096, 3 * MIB + 1);
+  span = take(5 * MIB);
+  give(span);
+  ck_assert_uint_eq(retained(), 3 * MIB);
+  begin(4096, 4095);
+  give(take(5 * MIB));
+  ck_assert_uint_eq(retained(), 0);
+}
+END_TEST
+
+START_TEST(the_coldest_goes_first_and_only_as_much_as_needed) {
+  struct wr_span *a, *b, *c;
+  begin(4096, 5 * MIB / 2);
+  a = take(MIB);
+  b = take(MIB);
+  c = take(MIB);
+  give(a);
+  give(b);
+  ck_assert_uint_eq(fake_calls(FAKE_PURGE), 0);
+  give(c);
+  ck_assert_uint_eq(fake_calls(FAKE_PURGE), 1);
+  ck_assert_ptr_eq(fake_call(FAKE_PURGE, 0)->address, a->base + MIB / 2);
+  ck_assert_uint_eq(fake_call(FAKE_PURGE, 0)->length, MIB / 2);
+  /* The rest of it is next, then the other. */
+  fake_forget();
+  wr_spans_set_mark(spans, MIB + 4096);
+  wr_span_check(spans);
+  ck_assert_uint_eq(retained(), MIB + 4096);
+  ck_assert_uint_eq(fake_calls(FAKE_PURGE), 2);
+  ck_assert_ptr_eq(fake_call(FAKE_PURGE, 0)->address, a->base);
+  ck_assert_uint_eq(fake_call(FAKE_PURGE, 0)->length, MIB / 2);
+  ck_assert_ptr_eq(fake_call(FAKE_PURGE, 1)->address, b->base + 4096);
+  ck_assert_uint_eq(fake_call(FAKE_PURGE, 1)->length, MIB - 4096);
+}
+END_TEST
+
+START_TEST(a_whole_span_that_goes_leaves_the_peak_right) {
+  struct wr_span *a, *b;
+  begin(4096, 3 * MIB);
+  a = take(2 * MIB);
+  b = take(3 * MIB);
+  give(a);
+  ck_assert_uint_eq(wr_counter_read(&spans->retain.peak), 2 * MIB);
+  give(b);
+  ck_assert_uint_eq(retained(), 3 * MIB);
+  wr_spans_peaks(spans);
+  ck_assert_uint_eq(wr_counter_read(&spans->retain.peak), 3 * MIB);
+}
+END_TEST
+
+START_TEST(a_burst_leaves_what_a_loop_comes_back_for) {
+  struct wr_span *loop[2], *burst[16];
+  begin(4096, 8 * MIB);
+  for (int round = 0; round < 2; round++) {
+    for (int i = 0; i < 2; i++)
+      loop[i] = take(2 * MIB);
+    for (int i = 0; i < 2; i++)
+      give(loop[i]);
+  }
+  for (int i = 0; i < 16; i++)
+    burst[i] = take(MIB);
+  for (int i = 0; i < 16; i++)
+    give(burst[i]);
+  ck_assert_uint_eq(retained(), 8 * MIB);
+  fake_forget();
+  for (int i = 0; i < 2; i++) {
+    size_t stale;
+    struct wr_span *span = wr_span_take(spans, 2 * MIB, 1, &stale);
+    ck_assert_ptr_nonnull(span);
+    ck_assert(span == loop[0] || span == loop[1]);
+    ck_assert_uint_eq(stale, 2 * MIB);
+  }
+  ck_assert_uint_eq(fake_calls(FAKE_ANY), 0);
+}
+END_TEST
+
+START_TEST(a_new_working_set_displaces_the_old_one) {
+  struct wr_span *old[6], *now[8];
+  size_t fresh = 0;
+  begin(4096, 8 * MIB);
+  for (int round = 0; round < 3; round++) {
+    for (int i = 0; i < 6; i++)
+      old[i] = take(MIB);
+    for (int i = 0; i < 6; i++)
+      give(old[i]);
+  }
+  /* Of another class, and as much as the mark allows. */
+  for (int round = 0; round < 6; round++) {
+    if (round == 2)
+      fresh = wr_counter_read(&spans->fresh_commits);
+    for (int i = 0; i < 2; i++)
+      now[i] = take(4 * MIB);
+    for (int i = 0; i < 2; i++)
+      give(now[i]);
+  }
+  ck_assert_uint_eq(wr_counter_read(&spans->fresh_commits), fresh);
+}
+END_TEST
+
+START_TEST(what_was_never_used_evicts_nothing) {
+  struct wr_span *hot[4], *big;
+  size_t purges;
+  begin(4096, 8 * MIB);
+  for (int i = 0; i < 4; i++)
+    hot[i] = take(2 * MIB);
+  big = take_untouched(256 * MIB);
+  for (int i = 0; i < 4; i++)
+    give(hot[i]);
+  purges = fake_calls(FAKE_PURGE);
+  give(big);
+  ck_assert_uint_eq(fake_calls(FAKE_PURGE), purges);
+  ck_assert_uint_eq(retained(), 8 * MIB);
+  ck_assert_uint_eq(fake_calls(FAKE_RESIDENT), 1);
+  /* Of what was used at its start, only that counts. */
+  big = take_untouched(256 * MIB);
+  fake_touch(big->user, MIB);
+  give(big);
+  ck_assert_uint_eq(retained(), 8 * MIB);
+  ck_assert_uint_eq(fake_resident(), 8 * MIB);
+  ck_assert_uint_eq(wr_counter_read(&spans->purged_bytes), MIB);
+}
+END_TEST
+
+START_TEST(what_cannot_be_asked_about_counts_as_used) {
+  begin(4096, 8 * MIB);
+  fake_fail(FAKE_RESIDENT, 1, SIZE_MAX);
+  give(take_untouched(64 * MIB));
+  ck_assert(fake_failed());
+  ck_assert_uint_eq(retained(), 8 * MIB);
+}
+END_TEST
+
+START_TEST(a_refused_purge_loses_nothing) {
+  struct wr_span *span;
+  begin(4096, MIB);
+  span = take(4 * MIB);
+  fake_fail(FAKE_PURGE, 1, 1);
+  give(span);
+  ck_assert(fake_failed());
+  ck_assert_uint_eq(wr_counter_read(&spans->purge_failures), 1);
+  ck_assert_uint_eq(retained(), 4 * MIB);
+  /* The next time that memory is freed, it is tried again. */
+  give(take(100000));
+  ck_assert_uint_eq(retained(), MIB);
+  ck_assert_uint_eq(wr_counter_read(&spans->purge_failures), 1);
+}
+END_TEST
+
+START_TEST(reduce_tells_how_much_left) {
+  for (const size_t *page = fake_pages; *page != 0; page++) {
+    struct wr_span *span[8];
+    begin(*page, SIZE_MAX);
+    for (int i = 0; i < 8; i++)
+      span[i] = take(MIB);
+    for (int i = 0; i < 8; i++)
+      give(span[i]);
+    ck_assert_uint_eq(wr_spans_reduce(spans, SIZE_MAX), 0);
+    ck_assert_uint_eq(wr_spans_reduce(spans, 8 * MIB), 0);
+    ck_assert_uint_eq(wr_spans_reduce(spans, 5 * MIB + 1), 3 * MIB);
+    ck_assert_uint_eq(retained(), 5 * MIB);
+    ck_assert_uint_eq(wr_spans_reduce(spans, 5 * MIB - *page), *page);
+    ck_assert_uint_eq(wr_spans_reduce(spans, 0), 5 * MIB - *page);
+    ck_assert_uint_eq(fake_resident(), 0);
+    ck_assert_uint_eq(wr_counter_read(&spans->purged_bytes), 8 * MIB);
+    wr_span_check(spans);
+    fake_fail(FAKE_PURGE, 1, 1);
+    ck_assert_uint_eq(wr_spans_reduce(spans, 0), 0);
+    /* The mark has not changed. */
+    give(take(MIB));
+    ck_assert_uint_eq(retained(), MIB);
+  }
+}
+END_TEST
+
+START_TEST(a_lower_mark_takes_effect_at_once_a_higher_one_from_then_on) {
+  struct wr_span *span[8];
+  begin(4096, SIZE_MAX);
+  for (int i = 0; i < 8; i++)
+    span[i] = take(MIB);
+  for (int i = 0; i < 8; i++)
+    give(span[i]);
+  wr_spans_set_mark(spans, 2 * MIB);
+  ck_assert_uint_eq(retained(), 2 * MIB);
+  ck_assert_uint_eq(fake_resident(), 2 * MIB);
+  wr_spans_set_mark(spans, 4 * MIB);
+  ck_assert_uint_eq(retained(), 2 * MIB);
+  for (int i = 0; i < 8; i++)
+    span[i] = take(MIB);
+  for (int i = 0; i < 8; i++)
+    give(span[i]);
+  ck_assert_uint_eq(retained(), 4 * MIB);
+  wr_spans_set_mark(spans, 0);
+  ck_assert_uint_eq(retained(), 0);
+  ck_assert_uint_eq(fake_resident(), 0);
+}
+END_TEST
+
+START_TEST(slabs_go_over_the_mark_until_it_is_settled) {
+  struct wr_heap *owner = (struct wr_heap *)(uintptr_t)0x10000;
+  struct wr_span *slab[4];
+  begin(4096, 100 << 10);
+  for (int i = 0; i < 4; i++) {
+    slab[i] = wr_span_take_slab(spans, 1, owner);
+    ck_assert_ptr_nonnull(slab[i]);
+    wr_span_touch_slab(slab[i], 65536);
+  }
+  for (int i = 0; i < 4; i++)
+    wr_span_give_slab(slab[i]);
+  ck_assert_uint_eq(fake_calls(FAKE_PURGE), 0);
+  ck_assert_uint_eq(retained(), 4 * 65536);
+  wr_spans_settle(spans);
+  wr_span_check(spans);
+  ck_assert_uint_eq(retained(), 100 << 10);
+  /* What slabs touched is known without asking. */
+  ck_assert_uint_eq(fake_calls(FAKE_RESIDENT), 0);
+  wr_spans_settle(spans);
+  ck_assert_uint_eq(retained(), 100 << 10);
+}
+END_TEST
+
+UNIT_SUITE(span_mark, the_mark_is_kept_exactly, a_mark_that_is_no_multiple_of_a_page,
+           the_coldest_goes_first_and_only_as_much_as_needed,
+           a_whole_span_that_goes_leaves_the_peak_right, a_burst_leaves_what_a_loop_comes_back_for,
+           a_new_working_set_displaces_the_old_one, what_was_never_used_evicts_nothing,
+           what_cannot_be_asked_about_counts_as_used, a_refused_purge_loses_nothing,
+           reduce_tells_how_much_left, a_lower_mark_takes_effect_at_once_a_higher_one_from_then_on,
+           slabs_go_over_the_mark_until_it_is_settled)
