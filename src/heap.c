@@ -383,7 +383,6 @@ void wr_heap_set_mark(struct wr_arena *arena, size_t mark) {
 void wr_heap_attend(struct wr_heap *heap, bool attended) {
   wr_lock_take(&heap->lock);
   atomic_store_explicit(&heap->attended, attended, memory_order_relaxed);
-  heap->exit_round = 0;
   wr_lock_give(&heap->lock);
   if (!attended)
     wr_heap_trim(heap);

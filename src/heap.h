@@ -38,7 +38,6 @@ struct wr_heap {
   struct wr_lock lock;
   _Atomic(bool) attended; /* a thread has this heap; written under the lock */
   size_t pinned_bytes;
-  unsigned exit_round; /* of its thread's key destructor */
   wr_counter remote_frees;
   WR_ALIGNED(64) struct wr_remote remote;
 };

@@ -45,6 +45,6 @@ lib_LTLIBRARIES += libweir.la
 libweir_la_SOURCES =
 libweir_la_LIBADD = libweir_core.la
 libweir_la_LDFLAGS = $(library_ldflags) -Wl,--version-script=$(srcdir)/src/weir.map
-EXTRA_libweir_la_DEPENDENCIES = src/weir.map
+EXTRA_libweir_la_DEPENDENCIES = src/weir.map Makefile
 
 EXTRA_DIST += src/layers src/weir.map

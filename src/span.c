@@ -17,6 +17,8 @@
  * keeps what a process that locks its memory pays for in advance small. */
 #define STEP_MIN ((size_t)256 << 10)
 #define STEP_MAX ((size_t)1 << 20)
+/* Free ranges of 256 MiB and more go back: address space may be limited, and memory is promised. */
+#define UNMAP_UNITS ((size_t)(256 << 20) >> WR_UNIT_SHIFT)
 /* How many retained spans an aligned request looks at. */
 #define ALIGNED_TRIES 8
 /* After this many ranges that the kernel would not take back, the caller has waited enough. */
@@ -140,6 +142,8 @@ static void add_free(struct wr_spans *spans, struct wr_span *span) {
 
 static void remove_free(struct wr_spans *spans, struct wr_span *span) {
   wr_list_remove(&spans->bins[span->kind], &span->link);
+  /* Or a part that is cut off it would be joined with it again. */
+  set_owner(span, WR_OWNER_LEAVING);
 }
 
 /* The free span that ends at `address`, or begins there, or NULL. */
@@ -186,6 +190,8 @@ static void cut(struct wr_span *span, unsigned units, struct wr_span *rest) {
 
 static void add_retained(struct wr_spans *spans, struct wr_span *span) {
   unsigned kind = span->kind;
+  if (!span->probed)
+    wr_list_add_front(&spans->doubtful, &span->doubt);
   set_owner(span, WR_OWNER_RETAINED);
   wr_list_add_front(&spans->retained[kind], &span->link);
   if ((spans->retained_bits[kind / 64] & bit_of(kind)) == 0)
@@ -194,6 +200,8 @@ static void add_retained(struct wr_spans *spans, struct wr_span *span) {
 
 static void remove_retained(struct wr_spans *spans, struct wr_span *span) {
   wr_list_remove(&spans->retained[span->kind], &span->link);
+  if (!span->probed)
+    wr_list_remove(&spans->doubtful, &span->doubt);
   wr_retain_remove(&spans->retain, &span->member, touched(span));
 }
 
@@ -327,26 +335,32 @@ static size_t shortfall(struct wr_spans *spans, size_t units) {
   return units - there;
 }
 
-/* Unmaps every free range. For when the system gives no more address space: a few small ranges may
- * stand in the way of a large one. */
-static void unmap_free(struct wr_spans *spans) {
-  struct wr_list free = {NULL, NULL};
+/* Unmaps a span that is in no list. Without the lock. */
+static void unmap(struct wr_spans *spans, struct wr_span *span) {
+  size_t length = wr_span_length(span);
+  wr_source_unmap(spans->source, span->base, length);
   wr_lock_take(&spans->lock);
-  for (unsigned at = 0; (at = next_class(spans->bins, spans->bin_bits, at)) < WR_RETAIN_CLASSES;) {
-    struct wr_span *span = SPAN_OF_LINK(spans->bins[at].front);
-    remove_free(spans, span);
-    set_owner(span, WR_OWNER_LEAVING);
-    wr_list_add_front(&free, &span->link);
-  }
+  wr_counter_bump(&spans->mapped, -length);
+  give_spare(spans, span);
   wr_lock_give(&spans->lock);
-  while (!wr_list_is_empty(&free)) {
-    struct wr_span *span = SPAN_OF_LINK(free.front);
-    wr_list_remove(&free, &span->link);
-    wr_source_unmap(spans->source, span->base, wr_span_length(span));
+}
+
+/* Unmaps every free range of at least `units` units. Without the lock. */
+static void unmap_free(struct wr_spans *spans, size_t units) {
+  unsigned class = wr_span_class(units, &units);
+  for (;;) {
+    struct wr_span *span = NULL;
+    unsigned at;
     wr_lock_take(&spans->lock);
-    wr_counter_bump(&spans->mapped, -wr_span_length(span));
-    give_spare(spans, span);
+    at = next_class(spans->bins, spans->bin_bits, class);
+    if (at < WR_RETAIN_CLASSES) {
+      span = SPAN_OF_LINK(spans->bins[at].front);
+      remove_free(spans, span);
+    }
     wr_lock_give(&spans->lock);
+    if (span == NULL)
+      return;
+    unmap(spans, span);
   }
 }
 
@@ -373,7 +387,8 @@ static bool grow(struct wr_spans *spans, size_t units, bool all) {
   void *address;
   size_t length;
   if (!map(spans, missing << WR_UNIT_SHIFT, &address)) {
-    unmap_free(spans);
+    /* A few small free ranges may stand in the way of a large one. */
+    unmap_free(spans, 1);
     if (!map(spans, units << WR_UNIT_SHIFT, &address))
       return false;
   }
@@ -546,12 +561,12 @@ static struct wr_span *take_coldest(struct wr_spans *spans, size_t target, size_
   size_t excess = wr_retain_excess(&spans->retain, target);
   struct wr_retain_member *member = wr_retain_coldest(&spans->retain);
   struct wr_span *span;
-  if (excess == 0 || member == NULL)
+  /* A target of 0 means the address space of what is not resident, too. */
+  if (member == NULL || (excess == 0 && target != 0))
     return NULL;
   span = SPAN_OF_MEMBER(member);
   *bytes = wr_bits_min(wr_bits_up(excess, spans->page), touched(span));
-  if (span->probed || target == 0)
-    wr_retain_give_up(&spans->retain, &span->member, span->kind);
+  wr_retain_give_up(&spans->retain, &span->member, span->kind);
   remove_retained(spans, span);
   set_owner(span, WR_OWNER_LEAVING);
   return span;
@@ -564,6 +579,8 @@ static void return_coldest(struct wr_spans *spans, struct wr_span *span) {
     return;
   }
   set_owner(span, WR_OWNER_RETAINED);
+  if (!span->probed)
+    wr_list_add_back(&spans->doubtful, &span->doubt);
   wr_list_add_back(&spans->retained[span->kind], &span->link);
   spans->retained_bits[span->kind / 64] |= bit_of(span->kind);
   wr_retain_return(&spans->retain, &span->member, touched(span));
@@ -575,13 +592,47 @@ static void return_refused(struct wr_spans *spans, struct wr_span *span) {
   wr_retain_add(&spans->retain, &span->member, touched(span), true);
 }
 
-/* Asks the kernel how much of a span is resident: what was allocated and not used is not. */
-static size_t probe(struct wr_span *span) {
-  size_t end;
+/*
+ * Asks the kernel how much of the oldest doubtful span is resident: what was allocated and not used
+ * is not, and must not push out what is. False when there is no such span. The span stays in its
+ * lists meanwhile; if somebody takes it, the answer is of no use. Without the lock.
+ */
+static bool probe(struct wr_spans *spans) {
+  struct wr_span *span;
+  uint32_t stamp;
+  size_t length, end;
+  bool large = false;
+  char *base;
+  int error;
+  wr_lock_take(&spans->lock);
+  if (wr_list_is_empty(&spans->doubtful)) {
+    wr_lock_give(&spans->lock);
+    return false;
+  }
+  span = WR_LIST_MEMBER(spans->doubtful.back, struct wr_span, doubt);
+  wr_list_remove(&spans->doubtful, &span->doubt);
   span->probed = true;
-  if (wr_source_resident(span->spans->source, span->base, touched(span), &end) != 0)
-    return touched(span);
-  return wr_bits_min(end, touched(span));
+  base = span->base;
+  length = touched(span);
+  stamp = span->member.stamp;
+  wr_lock_give(&spans->lock);
+  error = wr_source_resident(spans->source, base, length, &end);
+  wr_lock_take(&spans->lock);
+  if (error == 0 && end < length && owner_of(span) == WR_OWNER_RETAINED && span->base == base &&
+      span->member.stamp == stamp && touched(span) == length) {
+    wr_counter_bump(&spans->retain.total, end - length);
+    set_touched(spans, span, end);
+    /* Nobody keeps that much address space for nothing. */
+    large = end == 0 && span->units >= UNMAP_UNITS;
+    if (large) {
+      remove_retained(spans, span);
+      set_owner(span, WR_OWNER_LEAVING);
+    }
+  }
+  wr_lock_give(&spans->lock);
+  if (large)
+    unmap(spans, span);
+  return true;
 }
 
 /* Counts what purging a range came to. Any thread, without the lock. */
@@ -600,6 +651,21 @@ static bool purge(struct wr_span *span, size_t left) {
   return count_purge(spans, touched(span) - left, error);
 }
 
+/* Gives `bytes` of a span that take_coldest took out back. Whether the kernel took them. */
+static bool give_back(struct wr_spans *spans, struct wr_span *span, size_t bytes) {
+  size_t left = touched(span) - bytes;
+  bool taken = purge(span, left);
+  wr_lock_take(&spans->lock);
+  if (taken) {
+    set_touched(spans, span, left);
+    return_coldest(spans, span);
+  } else {
+    return_refused(spans, span);
+  }
+  wr_lock_give(&spans->lock);
+  return taken;
+}
+
 size_t wr_spans_reduce(struct wr_spans *spans, size_t target) {
   size_t given = 0;
   /* What other threads free meanwhile is their own business, or this might never end. */
@@ -607,30 +673,20 @@ size_t wr_spans_reduce(struct wr_spans *spans, size_t target) {
   int refusals = 0;
   while (refusals < REFUSALS_MAX && given <= bound) {
     struct wr_span *span;
-    size_t bytes, left;
-    bool refused = false;
+    size_t bytes;
+    if (target != 0 && wr_retain_excess(&spans->retain, target) > 0 && probe(spans))
+      continue;
     wr_lock_take(&spans->lock);
     span = take_coldest(spans, target, &bytes);
     wr_lock_give(&spans->lock);
     if (span == NULL)
       break;
-    if (!span->probed && target != 0) {
-      left = probe(span);
-    } else {
-      left = touched(span) - bytes;
-      refused = !purge(span, left);
-      refusals += refused;
-      given += refused ? 0 : bytes;
-    }
-    wr_lock_take(&spans->lock);
-    if (refused) {
-      return_refused(spans, span);
-    } else {
-      set_touched(spans, span, left);
-      return_coldest(spans, span);
-    }
-    wr_lock_give(&spans->lock);
+    if (give_back(spans, span, bytes))
+      given += bytes;
+    else
+      refusals++;
   }
+  unmap_free(spans, UNMAP_UNITS);
   return given;
 }
 
@@ -639,12 +695,6 @@ void wr_spans_set_mark(struct wr_spans *spans, size_t mark) {
   wr_counter_set(&spans->retain.mark, mark);
   wr_lock_give(&spans->lock);
   (void)wr_spans_reduce(spans, mark);
-}
-
-/* Whether the retained bytes and `more` are over the mark. */
-static bool is_over(const struct wr_spans *spans, size_t more) {
-  size_t mark = wr_counter_read(&spans->retain.mark);
-  return mark != SIZE_MAX && (more > mark || wr_counter_read(&spans->retain.total) > mark - more);
 }
 
 /* Retains a span that was in use and that no other thread can reach. Under the lock. */
@@ -658,23 +708,9 @@ static void keep(struct wr_spans *spans, struct wr_span *span) {
 }
 
 void wr_spans_settle(struct wr_spans *spans) {
-  if (WR_UNLIKELY(is_over(spans, 0)))
-    (void)wr_spans_reduce(spans, wr_counter_read(&spans->retain.mark));
-}
-
-/* As wr_span_give, for a payload that lifts the retained bytes over the mark: before hotter memory
- * has to go for it, sees how much of it there is. The lock held; given up. */
-static WR_NOINLINE void give_over(struct wr_spans *spans, struct wr_span *span) {
-  size_t left = touched(span);
-  set_owner(span, WR_OWNER_LEAVING);
-  wr_lock_give(&spans->lock);
-  if (wr_counter_read(&spans->retain.mark) != 0)
-    left = probe(span);
-  wr_lock_take(&spans->lock);
-  set_touched(spans, span, left);
-  keep(spans, span);
-  wr_lock_give(&spans->lock);
-  wr_spans_settle(spans);
+  size_t mark = wr_counter_read(&spans->retain.mark);
+  if (WR_UNLIKELY(wr_retain_excess(&spans->retain, mark) > 0))
+    (void)wr_spans_reduce(spans, mark);
 }
 
 bool wr_span_give(struct wr_span *span, const void *user) {
@@ -686,13 +722,10 @@ bool wr_span_give(struct wr_span *span, const void *user) {
   if (WR_LIKELY(live)) {
     count_active(spans);
     span->probed = false;
-    if (WR_UNLIKELY(is_over(spans, touched(span)))) {
-      give_over(spans, span);
-      return true;
-    }
     keep(spans, span);
   }
   wr_lock_give(&spans->lock);
+  wr_spans_settle(spans);
   return live;
 }
 
@@ -799,6 +832,10 @@ void wr_span_check(struct wr_spans *spans) {
     }
   }
   require(aged == retained);
+  for (struct wr_link *link = spans->doubtful.front; link != NULL; link = link->older) {
+    struct wr_span *span = WR_LIST_MEMBER(link, struct wr_span, doubt);
+    require(!span->probed && owner_of(span) == WR_OWNER_RETAINED);
+  }
   for (struct wr_span_batch *batch = spans->batches; batch != NULL; batch = batch->next)
     for (int i = 0; i < BATCH - 1; i++) {
       uintptr_t owner = owner_of(&batch->span[i]);

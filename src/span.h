@@ -49,10 +49,15 @@ struct wr_span {
   _Atomic(uintptr_t) owner;
   char *base;              /* a multiple of WR_UNIT; constant while the span is in use */
   struct wr_spans *spans;  /* constant */
-  uint64_t inverse;        /* slab: of the odd part of the block size, modulo 2^64 */
+  union {
+    struct wr_link doubt; /* retained, while not probed: in wr_spans.doubtful */
+    struct {
+      uint64_t inverse;        /* slab: of the odd part of the block size, modulo 2^64 */
+      _Atomic(uint32_t) count; /* slab: how many blocks are carved */
+      uint32_t block;          /* slab: bytes in a block */
+    };
+  };
   uint32_t units;          /* length of the address range */
-  _Atomic(uint32_t) count; /* slab: how many blocks are carved */
-  uint32_t block;          /* slab: bytes in a block */
   uint8_t kind;            /* the largest span class that the length serves */
   uint8_t class;           /* slab: size class */
   uint8_t shift;           /* slab: the power of two in the block size */
@@ -106,6 +111,7 @@ struct wr_spans {
   wr_counter purge_failures;
   struct wr_source *source;
   struct wr_meta *meta;
+  struct wr_list doubtful;  /* retained spans that the kernel was not asked about, oldest last */
   struct wr_list spare;     /* descriptors not in use */
   wr_counter spares;        /* how many */
   struct wr_span_batch *batches;

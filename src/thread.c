@@ -2,21 +2,14 @@
 /*
  * Threads and their heaps: see thread.h.
  *
- * A thread's end is learnt from the destructor of a thread-specific key. Other keys' destructors
- * may allocate after it, so it asks to be called again until the last round that POSIX promises;
- * what still comes later (libc frees a few blocks of its own after all destructors) finds the dead
- * heap, and borrows one.
+ * A thread's end is learnt from the destructor of a thread-specific key. Other keys' destructors may
+ * allocate after it, and libc frees a few blocks of its own after all of them: they find the dead
+ * heap, and borrow one. A thread whose first allocation is made by a destructor is given a heap, and
+ * ours is called in the next round.
  */
 #include "thread.h"
 
-#include <limits.h>
 #include <pthread.h>
-
-#ifdef PTHREAD_DESTRUCTOR_ITERATIONS
-#define LAST_ROUND PTHREAD_DESTRUCTOR_ITERATIONS
-#else
-#define LAST_ROUND 4
-#endif
 
 static struct wr_lock pool_lock;
 static struct wr_heap *pool; /* linked by next_idle; guarded by pool_lock */
@@ -46,8 +39,6 @@ static void give_idle(struct wr_heap *heap) {
 
 static void at_thread_end(void *argument) {
   struct wr_heap *heap = argument;
-  if (++heap->exit_round < LAST_ROUND && pthread_setspecific(key, heap) == 0)
-    return;
   wr_heap_self = &wr_heap_dead;
   wr_heap_attend(heap, false);
   give_idle(heap);

@@ -11,7 +11,7 @@ libweir_malloc_la_CFLAGS = $(library_cflags) -fexceptions
 libweir_malloc_la_LIBADD = libweir_core.la
 libweir_malloc_la_LDFLAGS = $(library_ldflags) \
   -Wl,--version-script=$(srcdir)/src/weir_malloc.map
-EXTRA_libweir_malloc_la_DEPENDENCIES = src/weir_malloc.map
+EXTRA_libweir_malloc_la_DEPENDENCIES = src/weir_malloc.map Makefile
 endif
 
 EXTRA_DIST += src/weir_malloc.map

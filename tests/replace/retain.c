@@ -66,9 +66,9 @@ static void burst(size_t size, size_t count, size_t mark) {
 }
 
 static void bursts(size_t mark) {
-  burst(4 * EXPECT_MIB, 40, mark);
-  burst(100000, 1024, mark);
-  burst(8 * EXPECT_MIB + 64, 12, mark);
+  burst(4 * EXPECT_MIB, 24, mark);
+  burst(100000, 800, mark);
+  burst(8 * EXPECT_MIB + 64, 10, mark);
   burst(48 * EXPECT_MIB, 2, mark);
 }
 
@@ -76,13 +76,13 @@ static void bursts(size_t mark) {
 static void small_bursts(size_t mark) {
   burst(500, 65536, mark);
   burst(5000, 16384, mark);
-  burst(40000, 2048, mark);
+  burst(40000, 1024, mark);
 }
 
 static void both_bursts(size_t mark) {
   bursts(mark);
   small_bursts(mark);
-  burst(4 * EXPECT_MIB, 40, mark);
+  burst(4 * EXPECT_MIB, 24, mark);
 }
 
 static void burst_default(void) {
@@ -103,24 +103,29 @@ static void burst_unlimited(void) {
   both_bursts(UNLIMITED);
 }
 
+static void short_bursts(size_t mark) {
+  burst(4 * EXPECT_MIB, 24, mark);
+  burst(5000, 8192, mark);
+}
+
 /* The mark moves at run time, and lowering it takes effect before the call returns. */
 static void by_mallopt(void) {
   size_t before = resident_at_start();
 
   mallopt(M_TRIM_THRESHOLD, -1);
-  both_bursts(UNLIMITED);
+  short_bursts(UNLIMITED);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
   check_rss(before, 64 * EXPECT_MIB, "mark lowered to 64 MiB");
   mallopt(M_TRIM_THRESHOLD, 1 << 20);
   check_rss(before, EXPECT_MIB, "mark lowered to 1 MiB");
-  both_bursts(EXPECT_MIB);
+  short_bursts(EXPECT_MIB);
   mallopt(M_TRIM_THRESHOLD, (int)expect_page());
-  both_bursts(expect_page());
+  short_bursts(expect_page());
   mallopt(M_TRIM_THRESHOLD, 0);
   check_rss(before, 0, "mark lowered to 0");
-  both_bursts(0);
+  short_bursts(0);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
-  both_bursts(64 * EXPECT_MIB);
+  short_bursts(64 * EXPECT_MIB);
 }
 
 static long hot_faults(size_t size) {
@@ -132,7 +137,7 @@ static long hot_faults(size_t size) {
 
 /* What is used all the time is never the coldest: between the frees of a burst it has no fault. */
 static void hot_beside_burst(void) {
-  enum { COUNT = 128 };
+  enum { COUNT = 64 };
   static void *blocks[COUNT];
   size_t round, i;
   long faults = 0;
@@ -173,7 +178,7 @@ static void *hot_thread(void *unused) {
 
 /* The same with the hot loop in a thread of its own, one iteration for each step of the burst. */
 static void hot_thread_beside_burst(void) {
-  enum { COUNT = 128 };
+  enum { COUNT = 64 };
   static void *blocks[COUNT];
   pthread_t thread;
   size_t i;
@@ -357,7 +362,6 @@ int main(int argc, char **argv) {
       {"burst_page", burst_page, "WEIR_RETAIN=4096"},
       {"burst_one", burst_one, "WEIR_RETAIN=1M"},
       {"burst_unlimited", burst_unlimited, "WEIR_RETAIN=unlimited"},
-      {"burst_default", burst_default, "WEIR_RETAIN=64M"},
       {"by_mallopt", by_mallopt, NULL},
       {"hot_beside_burst", hot_beside_burst, NULL},
       {"hot_thread_beside_burst", hot_thread_beside_burst, NULL},

@@ -261,6 +261,13 @@ const struct fake_call *fake_call(enum fake_kind kind, size_t number) {
   return NULL;
 }
 
+struct wr_span *fake_slab(struct wr_spans *spans, unsigned units) {
+  struct wr_span *slab = wr_span_take_slab(spans, units);
+  if (slab != NULL)
+    atomic_store_explicit(&slab->owner, FAKE_OWNER, memory_order_release);
+  return slab;
+}
+
 void fake_touch(void *address, size_t length) {
   char *first = (char *)wr_bits_down((uintptr_t)address, fake.page);
   char *last = (char *)wr_bits_up((uintptr_t)address + length, fake.page);

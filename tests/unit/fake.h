@@ -58,6 +58,10 @@ size_t fake_calls(enum fake_kind kind);
 /* The record's call of `kind` with this number, from 0. */
 const struct fake_call *fake_call(enum fake_kind kind, size_t number);
 
+/* Takes a slab's span and makes a heap its owner, which nobody looks into. */
+struct wr_span *fake_slab(struct wr_spans *spans, unsigned units);
+#define FAKE_OWNER ((uintptr_t)0x10000)
+
 /* Writes to every byte of a range. */
 void fake_touch(void *address, size_t length);
 /* Bytes that are mapped, and that are mapped and were touched and not purged. */

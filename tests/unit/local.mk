@@ -39,6 +39,11 @@ nodist_tests_unit_unit_SOURCES = tests/unit/suites.def
 tests_unit_unit_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src -iquote tests/unit
 tests_unit_unit_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_unit_LDADD = libweir_core.la $(CHECK_LIBS)
+if HAVE_JANSSON
+tests_unit_unit_CPPFLAGS += -DHAVE_JANSSON
+tests_unit_unit_CFLAGS += $(JANSSON_CFLAGS)
+tests_unit_unit_LDADD += $(JANSSON_LIBS)
+endif
 core_tests += tests/unit/unit
 endif
 

@@ -185,7 +185,7 @@ struct failure {
   size_t n, count;
 };
 
-#define BLOCKS 200
+#define BLOCKS 120
 
 static void demand(bool condition) {
   if (!condition)

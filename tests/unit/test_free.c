@@ -12,11 +12,6 @@
 
 #define MIB ((size_t)1 << 20)
 
-static void *hide(const void *pointer) {
-  void *volatile copy = (void *)(uintptr_t)pointer;
-  return copy;
-}
-
 static uint64_t live(void) {
   weir_stats_t stats;
   weir_stats(&stats, sizeof stats);
@@ -73,6 +68,11 @@ START_TEST(another_thread_gives_it_to_its_owner) {
 END_TEST
 
 #if WR_CHECK_CHEAP
+
+static void *hide(const void *pointer) {
+  void *volatile copy = (void *)(uintptr_t)pointer;
+  return copy;
+}
 
 static void expect(const char *kind, void (*what)(void *argument), void *pointer) {
   unit_expect_misuse(what, pointer, kind, pointer);

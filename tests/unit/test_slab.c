@@ -32,7 +32,8 @@ START_TEST(a_new_slab_has_nothing_carved) {
     struct wr_span *slab = make(4096, class);
     ck_assert_uint_eq(slab->block, wr_sizeclass_block(class));
     ck_assert_uint_eq(slab->class, class);
-    ck_assert_uint_eq(slab->count, wr_span_length(slab) / slab->block);
+    ck_assert_uint_eq(slab->extent, wr_span_length(slab) / slab->block * slab->block);
+    ck_assert(!wr_slab_holds(slab, slab->base));
     ck_assert_uint_eq(slab->units, wr_sizeclass_units(class));
     ck_assert_uint_eq(wr_slab_used(slab), 0);
     ck_assert_ptr_null(wr_slab_free(slab));
@@ -62,7 +63,7 @@ START_TEST(a_page_of_blocks_is_carved_at_a_time) {
       size_t carved = 0;
       while (wr_slab_carve(slab)) {
         size_t from = carved * slab->block, end;
-        size_t want = expected_carve(*page, slab->block, from, slab->count * slab->block);
+        size_t want = expected_carve(*page, slab->block, from, slab->extent);
         ck_assert_msg(listed(slab) == want, "page %zu, block %u, from %zu: %zu carved, not %zu",
                       *page, slab->block, from, listed(slab), want);
         /* In the order of addresses, each marked, and all memory up to there counted. */
@@ -77,8 +78,25 @@ START_TEST(a_page_of_blocks_is_carved_at_a_time) {
                           end < wr_span_length(slab) ? end : wr_span_length(slab));
         ck_assert_ptr_null(wr_slab_pop(slab));
       }
-      ck_assert_uint_eq(carved, slab->count);
+      ck_assert_uint_eq(carved, slab->extent / slab->block);
     }
+}
+END_TEST
+
+/* Makes all blocks of a slab, and none free. */
+static void carve_all(struct wr_span *slab) {
+  while (wr_slab_carve(slab))
+    while (wr_slab_pop(slab) != NULL)
+      continue;
+}
+
+START_TEST(what_is_not_carved_is_no_block) {
+  struct wr_span *slab = make(4096, 3);
+  ck_assert(wr_slab_carve(slab));
+  ck_assert(wr_slab_holds(slab, slab->base));
+  ck_assert(wr_slab_holds(slab, slab->bump - slab->block));
+  ck_assert(!wr_slab_holds(slab, slab->bump));
+  ck_assert(!wr_slab_holds(slab, slab->bump + slab->block));
 }
 END_TEST
 
@@ -86,6 +104,7 @@ START_TEST(exactly_the_multiples_are_blocks) {
   for (unsigned class = 0; class < WR_CLASSES; class ++) {
     struct wr_span *slab = make(4096, class);
     size_t length = wr_span_length(slab), block = slab->block, next = 0;
+    carve_all(slab);
     for (size_t offset = 0; offset < length; offset++) {
       bool is_block = offset == next && offset + block <= length;
       if (offset == next)
@@ -94,7 +113,7 @@ START_TEST(exactly_the_multiples_are_blocks) {
         ck_abort_msg("block %zu, offset %zu", block, offset);
     }
     ck_assert(!wr_slab_holds(slab, slab->base + length));
-    ck_assert(!wr_slab_holds(slab, slab->base + slab->count * block));
+    ck_assert(!wr_slab_holds(slab, slab->base + slab->extent));
     for (size_t i = 1; i <= 64; i++)
       ck_assert(!wr_slab_holds(slab, (char *)((uintptr_t)slab->base - i * block)));
     ck_assert(!wr_slab_holds(slab, NULL));
@@ -248,8 +267,9 @@ START_TEST(without_memory_there_is_no_slab) {
 END_TEST
 
 UNIT_SUITE(slab, a_new_slab_has_nothing_carved, a_page_of_blocks_is_carved_at_a_time,
-           exactly_the_multiples_are_blocks, the_last_given_back_is_taken_first,
-           use_tells_whether_a_block_was_taken, a_link_that_leads_out_of_the_slab_stops_the_program,
+           what_is_not_carved_is_no_block, exactly_the_multiples_are_blocks,
+           the_last_given_back_is_taken_first, use_tells_whether_a_block_was_taken,
+           a_link_that_leads_out_of_the_slab_stops_the_program,
            a_list_that_runs_in_a_circle_is_walked_to_an_end,
 #if WR_CHECK_CHEAP
            a_stolen_slab_starts_anew, a_slab_that_cannot_be_purged_starts_anew_all_the_same,

@@ -180,10 +180,13 @@ START_TEST(a_retained_span_serves_down_to_half_of_it) {
     for (size_t units = 1; units <= lengths[i]; units++) {
       struct wr_span *kept = make_reused(lengths[i]), *span;
       size_t rounded;
+      bool whole;
       (void)wr_span_class(units, &rounded);
       span = take(units << WR_UNIT_SHIFT);
-      ck_assert_msg((span == kept) == (2 * rounded >= lengths[i]), "%zu units of a span of %zu: %s",
-                    units, lengths[i], span == kept ? "served" : "not served");
+      /* One that is longer than that may have been split. */
+      whole = span == kept && span->units == lengths[i];
+      ck_assert_msg(whole == (2 * rounded >= lengths[i]), "%zu units of a span of %zu: %s", units,
+                    lengths[i], whole ? "served" : "not served");
       give(span);
       (void)wr_spans_reduce(spans, 0);
       ck_assert_uint_eq(retained(), 0);
@@ -210,7 +213,7 @@ END_TEST
 
 /* The rest of a split has any length; whoever gets it gets a span that is long enough. */
 START_TEST(the_rest_of_a_split_serves_what_fits) {
-  for (size_t wanted = 1; wanted <= 31; wanted++) {
+  for (size_t wanted = 1; wanted <= 28; wanted++) {
     size_t rest, rounded;
     begin(4096, SIZE_MAX);
     give(take((size_t)64 << WR_UNIT_SHIFT));
@@ -359,12 +362,8 @@ START_TEST(stale_covers_what_is_not_resident_but_was_written) {
 }
 END_TEST
 
-static struct wr_heap *owner(void) {
-  return (struct wr_heap *)(uintptr_t)0x10000;
-}
-
 static struct wr_span *take_slab(unsigned units) {
-  struct wr_span *slab = wr_span_take_slab(spans, units, owner());
+  struct wr_span *slab = fake_slab(spans, units);
   ck_assert_ptr_nonnull(slab);
   ck_assert_uint_ge(slab->units, units);
   for (size_t at = 0; at < wr_span_length(slab); at += WR_UNIT)
@@ -440,7 +439,7 @@ static void visit(void *context, const struct wr_span *span) {
   struct visits *visits = context;
   if (atomic_load(&span->owner) == WR_OWNER_PAYLOAD)
     visits->payloads++;
-  else if (atomic_load(&span->owner) == (uintptr_t)owner())
+  else if (atomic_load(&span->owner) == FAKE_OWNER)
     visits->slabs++;
   else
     ck_abort_msg("a span that is not in use was visited");
