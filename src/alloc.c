@@ -41,19 +41,32 @@ static void *take_any(size_t size, size_t alignment, size_t *stale) {
                                               : wr_sizeclass_aligned(size, alignment));
 }
 
-static void *take(size_t size, size_t alignment, size_t *stale) {
+/* As take_any, and gives back what is retained and tries again when memory is out. */
+static void *take_again(size_t size, size_t alignment, size_t *stale) {
+  int saved = errno;
   void *block;
   /* What can never be served must not cost the memory that is retained. */
   if (WR_UNLIKELY(size > WR_SPAN_MAX || alignment > WR_SPAN_MAX - size))
-    return wr_alloc_refuse();
+    return NULL;
   wr_init();
   block = take_any(size, alignment, stale);
-  if (WR_LIKELY(block != NULL))
-    return block;
-  /* Free memory may be in the wrong classes, or in other threads' heaps. */
-  (void)wr_heap_trim_all(&wr_arena_default, 0);
-  block = take_any(size, alignment, stale);
-  return block != NULL ? block : wr_alloc_refuse();
+  if (WR_UNLIKELY(block == NULL)) {
+    /* Free memory may be in the wrong classes, or in other threads' heaps. */
+    (void)wr_heap_trim_all(&wr_arena_default, 0);
+    block = take_any(size, alignment, stale);
+  }
+  errno = saved;
+  return block;
+}
+
+static void *take(size_t size, size_t alignment, size_t *stale) {
+  void *block = take_again(size, alignment, stale);
+  return WR_LIKELY(block != NULL) ? block : wr_alloc_refuse();
+}
+
+void *wr_alloc_try(size_t size) {
+  size_t stale;
+  return take_again(size, 1, &stale);
 }
 
 WR_NOINLINE void *wr_alloc_slow(size_t size) {

@@ -13,6 +13,9 @@
 
 void *wr_alloc_slow(size_t size);
 
+/* As wr_alloc_take, but memory that is out is the caller's business: NULL, errno as it was. */
+void *wr_alloc_try(size_t size);
+
 /* Every byte 0. */
 void *wr_alloc_zeroed(size_t size);
 

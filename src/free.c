@@ -17,8 +17,8 @@ static WR_COLD _Noreturn void stop(const void *block, const struct wr_span *span
               ((owner == WR_OWNER_FREE || owner == WR_OWNER_NONE) && span->user == block);
   /* An address in a span that is free was handed out and given back, or never was a block; the
    * former happens more. */
-  wr_misuse_stop(free && offset < wr_span_length(span) ? WR_MISUSE_DOUBLE_FREE : WR_MISUSE_POINTER,
-                 block);
+  wr_misuse_stop(
+      free && offset < wr_extent_length(span) ? WR_MISUSE_DOUBLE_FREE : WR_MISUSE_POINTER, block);
 }
 
 WR_COLD void wr_free_suspect(void *block, struct wr_span *slab) {

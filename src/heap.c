@@ -44,9 +44,9 @@ static size_t pin_limit(const struct wr_heap *heap) {
 static void set_pinned(struct wr_heap *heap, unsigned class, struct wr_span *slab) {
   struct wr_span *former = wr_heap_pinned(heap, class);
   if (former != NULL)
-    heap->pinned_bytes -= wr_span_length(former);
+    heap->pinned_bytes -= wr_extent_length(former);
   if (slab != NULL)
-    heap->pinned_bytes += wr_span_length(slab);
+    heap->pinned_bytes += wr_extent_length(slab);
   atomic_store_explicit(&heap->pinned[class], slab, memory_order_relaxed);
 }
 
@@ -66,6 +66,15 @@ static void release(struct wr_heap *heap, struct wr_span *slab) {
   retire(heap, slab);
 }
 
+/* Makes room in the allowance of pinned slabs: one that is in use again does not count. */
+static void unpin_used(struct wr_heap *heap) {
+  for (unsigned class = 0; class < WR_CLASSES; class ++) {
+    struct wr_span *slab = wr_heap_pinned(heap, class);
+    if (slab != NULL && wr_slab_used(slab) != 0)
+      set_pinned(heap, class, NULL);
+  }
+}
+
 /* A listed slab has become empty: it is kept in the place of the one that was so last. Owner. */
 static void settle_empty(struct wr_heap *heap, struct wr_span *slab) {
   unsigned class = slab->class;
@@ -75,7 +84,9 @@ static void settle_empty(struct wr_heap *heap, struct wr_span *slab) {
   set_pinned(heap, class, NULL);
   if (former != NULL && former != slab && wr_slab_used(former) == 0)
     release(heap, former);
-  if (heap->pinned_bytes + wr_span_length(slab) > pin_limit(heap)) {
+  if (heap->pinned_bytes + wr_extent_length(slab) > pin_limit(heap))
+    unpin_used(heap);
+  if (heap->pinned_bytes + wr_extent_length(slab) > pin_limit(heap)) {
     release(heap, slab);
     return;
   }
@@ -99,24 +110,6 @@ static void put_back(struct wr_heap *heap, struct wr_span *slab, void *block) {
     settle_empty(heap, slab);
 }
 
-static struct wr_block *pop_block(struct wr_block **list) {
-  struct wr_block *block = *list;
-  if (block != NULL)
-    *list = block->next;
-  return block;
-}
-
-/* The next block that others have freed, or NULL. */
-static struct wr_block *next_incoming(struct wr_heap *heap) {
-  struct wr_block *block;
-  if (heap->incoming == NULL && !wr_remote_is_empty(&heap->remote))
-    heap->incoming = wr_remote_take_all(&heap->remote);
-  block = pop_block(&heap->incoming);
-  if (block != NULL)
-    wr_counter_bump(&heap->remote_frees, 1);
-  return block;
-}
-
 static struct wr_span *slab_of(const struct wr_heap *heap, const struct wr_block *block) {
   struct wr_span *slab = wr_pagemap_find(block);
   /* A link that was overwritten after its block was freed leads elsewhere. */
@@ -127,15 +120,38 @@ static struct wr_span *slab_of(const struct wr_heap *heap, const struct wr_block
   return slab;
 }
 
+/* Takes the first block off a list of blocks that others have freed. *slab is its slab. */
+static struct wr_block *pop_block(const struct wr_heap *heap, struct wr_block **list,
+                                  struct wr_span **slab) {
+  struct wr_block *block = *list;
+  if (block != NULL) {
+    *slab = slab_of(heap, block);
+    *list = block->next;
+  }
+  return block;
+}
+
+/* The next block that others have freed, or NULL. */
+static struct wr_block *next_incoming(struct wr_heap *heap, struct wr_span **slab) {
+  struct wr_block *block;
+  if (heap->incoming == NULL && !wr_remote_is_empty(&heap->remote))
+    heap->incoming = wr_remote_take_all(&heap->remote);
+  block = pop_block(heap, &heap->incoming, slab);
+  if (block != NULL)
+    wr_counter_bump(&heap->remote_frees, 1);
+  return block;
+}
+
 /* Puts at most `limit` blocks that others have freed back. Owner. */
 static void drain(struct wr_heap *heap, size_t limit) {
   for (; limit > 0; limit--) {
-    struct wr_block *block = pop_block(&heap->deferred);
+    struct wr_span *slab;
+    struct wr_block *block = pop_block(heap, &heap->deferred, &slab);
     if (block == NULL)
-      block = next_incoming(heap);
+      block = next_incoming(heap, &slab);
     if (block == NULL)
       break;
-    put_back(heap, slab_of(heap, block), block);
+    put_back(heap, slab, block);
   }
 }
 
@@ -186,7 +202,7 @@ void *wr_heap_refill(struct wr_heap *heap, unsigned class) {
     wr_heap_set_current(heap, class, &no_slab);
   }
   wr_lock_give(&heap->lock);
-  wr_spans_settle(&heap->arena->spans);
+  wr_keep_settle(&heap->arena->spans);
   return block;
 }
 
@@ -197,7 +213,7 @@ WR_NOINLINE void wr_heap_emptied(struct wr_heap *heap, struct wr_span *slab) {
       wr_slab_used(slab) == 0 && !is_full(slab))
     settle_empty(heap, slab);
   wr_lock_give(&heap->lock);
-  wr_spans_settle(&heap->arena->spans);
+  wr_keep_settle(&heap->arena->spans);
 }
 
 WR_NOINLINE void wr_heap_give_slow(struct wr_heap *heap, struct wr_span *slab, void *block) {
@@ -207,7 +223,7 @@ WR_NOINLINE void wr_heap_give_slow(struct wr_heap *heap, struct wr_span *slab, v
   wr_heap_set_current(heap, class, slab);
   put_back(heap, slab, block);
   wr_lock_give(&heap->lock);
-  wr_spans_settle(&heap->arena->spans);
+  wr_keep_settle(&heap->arena->spans);
 }
 
 bool wr_heap_give_unattended(struct wr_heap *heap, struct wr_span *slab, void *block) {
@@ -222,23 +238,25 @@ bool wr_heap_give_unattended(struct wr_heap *heap, struct wr_span *slab, void *b
     given = true;
   }
   wr_lock_give(&heap->lock);
-  wr_spans_settle(&heap->arena->spans);
+  wr_keep_settle(&heap->arena->spans);
   return given;
 }
 
-static bool is_pending(const struct wr_block *list, const void *block) {
-  for (; list != NULL; list = list->next)
+static bool is_pending(const struct wr_heap *heap, const struct wr_block *list, const void *block) {
+  for (; list != NULL; list = list->next) {
     if (list == block)
       return true;
+    (void)slab_of(heap, list);
+  }
   return false;
 }
 
 bool wr_heap_is_free(struct wr_heap *heap, struct wr_span *slab, const void *block) {
   bool found;
   wr_lock_take(&heap->lock);
-  found = wr_slab_is_free(slab, block) || is_pending(heap->incoming, block) ||
-          is_pending(heap->deferred, block) ||
-          is_pending(wr_remote_peek(&heap->remote), block);
+  found = wr_slab_is_free(slab, block) || is_pending(heap, heap->incoming, block) ||
+          is_pending(heap, heap->deferred, block) ||
+          is_pending(heap, wr_remote_peek(&heap->remote), block);
   wr_lock_give(&heap->lock);
   return found;
 }
@@ -309,8 +327,8 @@ static void release_empty(struct wr_heap *heap, unsigned class, bool attended,
  */
 static bool drain_for(struct wr_heap *heap, size_t limit) {
   struct wr_block *block = NULL;
-  for (; limit > 0 && (block = next_incoming(heap)) != NULL; limit--) {
-    struct wr_span *slab = slab_of(heap, block);
+  struct wr_span *slab;
+  for (; limit > 0 && (block = next_incoming(heap, &slab)) != NULL; limit--) {
     struct wr_list *refilled = &heap->refilled[slab->class];
     if (!is_full(slab)) {
       block->next = heap->deferred;
@@ -327,6 +345,20 @@ static bool drain_for(struct wr_heap *heap, size_t limit) {
   return block != NULL;
 }
 
+/* Gives back the slabs that are empty and not pinned: those whose memory was taken, of a heap that
+ * has no thread any more. */
+static void release_rest(struct wr_heap *heap) {
+  for (unsigned class = 0; class < WR_CLASSES; class ++) {
+    struct wr_link *link = heap->listed[class].front;
+    while (link != NULL) {
+      struct wr_span *slab = SLAB_OF(link);
+      link = link->older;
+      if (wr_slab_used(slab) == 0)
+        release(heap, slab);
+    }
+  }
+}
+
 void wr_heap_help(struct wr_heap *heap) {
   bool more = true;
   while (more) {
@@ -338,7 +370,7 @@ void wr_heap_help(struct wr_heap *heap) {
       more = false;
     }
     wr_lock_give(&heap->lock);
-    wr_spans_settle(&heap->arena->spans);
+    wr_keep_settle(&heap->arena->spans);
   }
 }
 
@@ -350,8 +382,10 @@ void wr_heap_trim(struct wr_heap *heap) {
   attended = atomic_load_explicit(&heap->attended, memory_order_relaxed);
   for (unsigned class = 0; class < WR_CLASSES; class ++)
     release_empty(heap, class, attended, &stolen);
+  if (!attended)
+    release_rest(heap);
   wr_lock_give(&heap->lock);
-  wr_spans_settle(&heap->arena->spans);
+  wr_keep_settle(&heap->arena->spans);
 
   for (struct wr_link *link = stolen.front; link != NULL; link = link->older)
     (void)wr_slab_purge(SLAB_OF(link));
@@ -370,12 +404,12 @@ size_t wr_heap_trim_all(struct wr_arena *arena, size_t keep) {
   struct wr_heap *heap = atomic_load_explicit(&arena->heaps, memory_order_acquire);
   for (; heap != NULL; heap = heap->next)
     wr_heap_trim(heap);
-  (void)wr_spans_reduce(&arena->spans, keep);
+  (void)wr_keep_reduce(&arena->spans, keep);
   return wr_counter_read(&arena->spans.purged_bytes) - before;
 }
 
 void wr_heap_set_mark(struct wr_arena *arena, size_t mark) {
-  wr_spans_set_mark(&arena->spans, mark);
+  wr_keep_set_mark(&arena->spans, mark);
   if (mark < WR_HEAP_PIN_MAX)
     (void)wr_heap_trim_all(arena, mark);
 }
@@ -389,8 +423,7 @@ void wr_heap_attend(struct wr_heap *heap, bool attended) {
 }
 
 void wr_heap_each_pending(struct wr_heap *heap,
-                          void (*visit)(void *context, const struct wr_span *slab),
-                          void *context) {
+                          void (*visit)(void *context, const struct wr_span *slab), void *context) {
   const struct wr_block *list[3];
   wr_lock_take(&heap->lock);
   list[0] = heap->incoming;
@@ -432,7 +465,7 @@ void wr_heap_check(struct wr_heap *heap) {
     for (struct wr_link *link = heap->refilled[class].front; link != NULL; link = link->older)
       check_slab(SLAB_OF(link), class, (uintptr_t)heap | WR_OWNER_FULL);
     if (wr_heap_pinned(heap, class) != NULL)
-      pinned += wr_span_length(wr_heap_pinned(heap, class));
+      pinned += wr_extent_length(wr_heap_pinned(heap, class));
   }
   require(pinned == heap->pinned_bytes);
   wr_lock_give(&heap->lock);

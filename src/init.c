@@ -49,5 +49,5 @@ void wr_init_late(void) {
     return;
   read_options();
   wr_arena_default.source.thp = wr_init_options.thp;
-  wr_spans_set_mark(&wr_arena_default.spans, wr_init_options.retain);
+  wr_keep_set_mark(&wr_arena_default.spans, wr_init_options.retain);
 }

@@ -18,6 +18,8 @@ weir_sources = \
   src/slab.c src/slab.h \
   src/sizeclass.c src/sizeclass.h \
   src/span.c src/span.h \
+  src/keep.c src/keep.h \
+  src/extent.c src/extent.h \
   src/retain.c src/retain.h \
   src/pagemap.c src/pagemap.h \
   src/meta.c src/meta.h \

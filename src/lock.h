@@ -61,9 +61,8 @@ WR_INLINE void wr_lock_give(struct wr_lock *lock) {
     return;
   }
   /* Release: pairs with the acquire of wr_lock_take and wr_lock_wait. */
-  if (WR_UNLIKELY(!atomic_compare_exchange_strong_explicit(&lock->word, &self, 0,
-                                                           memory_order_release,
-                                                           memory_order_relaxed)))
+  if (WR_UNLIKELY(!atomic_compare_exchange_strong_explicit(
+          &lock->word, &self, 0, memory_order_release, memory_order_relaxed)))
     wr_lock_wake(lock);
 }
 

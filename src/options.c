@@ -165,6 +165,16 @@ static bool parse_glibc_number(const char *string, size_t length, size_t *value)
   return true;
 }
 
+/* The entry of a list with colons between that begins with `name`, or NULL. */
+static const char *find_tunable(const char *list, const char *name) {
+  while (list != NULL && strncmp(list, name, strlen(name)) != 0) {
+    list = strchr(list, ':');
+    if (list != NULL)
+      list++;
+  }
+  return list;
+}
+
 static void read_glibc(struct wr_options *options, char **environment,
                        wr_options_complain complain) {
   static const char tunable[] = "glibc.malloc.trim_threshold=";
@@ -175,8 +185,8 @@ static void read_glibc(struct wr_options *options, char **environment,
     length = strlen(string);
   } else {
     const char *tunables = find(environment, "GLIBC_TUNABLES");
-    string = tunables != NULL ? strstr(tunables, tunable) : NULL;
-    if (string == NULL || (string != tunables && string[-1] != ':'))
+    string = tunables != NULL ? find_tunable(tunables, tunable) : NULL;
+    if (string == NULL)
       return;
     what = "glibc.malloc.trim_threshold in GLIBC_TUNABLES";
     string += sizeof tunable - 1;
@@ -186,8 +196,7 @@ static void read_glibc(struct wr_options *options, char **environment,
     complain_line(complain, what, " is not ", "a number of bytes", "; keeping the default mark");
 }
 
-void wr_options_read(struct wr_options *options, char **environment,
-                     wr_options_complain complain) {
+void wr_options_read(struct wr_options *options, char **environment, wr_options_complain complain) {
   *options = defaults;
   if (environment == NULL)
     return;

@@ -73,7 +73,8 @@ int wr_os_sink(void *fd, const char *bytes, size_t length);
 /* Opens for appending, created when missing, closed on exec. */
 int wr_os_append(const char *path, int *fd);
 void wr_os_close(int fd);
-/* Another descriptor for the same file, above 2 and closed on exec; `fd` itself when there is none. */
+/* Another descriptor for the same file, above 2 and closed on exec; `fd` itself when there is none.
+ */
 int wr_os_duplicate(int fd);
 
 /* Ends the process abnormally, leaving a core where the system does. */

@@ -65,11 +65,11 @@ void *wr_os_hint(void) {
 int wr_os_map(void *hint, size_t length, void **address) {
   int saved = errno;
 #ifdef SYS_mmap2
-  long got = syscall(SYS_mmap2, hint, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                     -1, 0L);
+  long got =
+      syscall(SYS_mmap2, hint, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
 #else
-  long got = syscall(SYS_mmap, hint, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                     -1, 0L);
+  long got =
+      syscall(SYS_mmap, hint, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
 #endif
   /* An address may have its top bit set on 32-bit systems; only -1 is a failure. */
   if (got == -1)

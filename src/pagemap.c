@@ -38,11 +38,11 @@ bool wr_pagemap_cover(struct wr_meta *meta, const void *address, size_t length) 
     return false;
 #endif
   for (uintptr_t at = first; at <= last; at += LEAF_BYTES) {
-    struct wr_pagemap_middle *middle = make_node(
-        meta,
-        (_Atomic(void *) *)&wr_pagemap.middle[WR_PAGEMAP_INDEX(
-            at, WR_PAGEMAP_LEAF_BITS + WR_PAGEMAP_MIDDLE_BITS, WR_PAGEMAP_ROOT_BITS)],
-        sizeof *middle);
+    struct wr_pagemap_middle *middle =
+        make_node(meta,
+                  (_Atomic(void *) *)&wr_pagemap.middle[WR_PAGEMAP_INDEX(
+                      at, WR_PAGEMAP_LEAF_BITS + WR_PAGEMAP_MIDDLE_BITS, WR_PAGEMAP_ROOT_BITS)],
+                  sizeof *middle);
     if (middle == NULL ||
         make_node(meta,
                   (_Atomic(void *) *)&middle

@@ -82,8 +82,7 @@ static void report_at_exit(const struct wr_sink *sink) {
   static struct wr_snapshot snapshot;
   char path[PATH_BYTES];
   int fd = sink_fd;
-  if (sink->path != NULL &&
-      (!expand_path(sink->path, path) || wr_os_append(path, &fd) != 0)) {
+  if (sink->path != NULL && (!expand_path(sink->path, path) || wr_os_append(path, &fd) != 0)) {
     wr_misuse_say("weir: the file of WEIR_STATS cannot be opened; the statistics follow here");
     fd = sink_fd;
   }

@@ -4,7 +4,6 @@
  */
 #include "realloc.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "alloc.h"
@@ -23,7 +22,6 @@ static bool resize_in_place(struct wr_span *span, size_t usable, size_t size) {
 }
 
 void *wr_realloc_resize(void *block, size_t size) {
-  int saved = errno;
   struct wr_span *span;
   size_t usable;
   void *moved;
@@ -34,14 +32,10 @@ void *wr_realloc_resize(void *block, size_t size) {
   span = wr_free_find(block, &usable);
   if (resize_in_place(span, usable, size))
     return block;
-  moved = wr_alloc_take(size);
-  if (moved == NULL) {
-    if (size > usable)
-      return NULL;
-    /* It cannot get smaller, but it serves. */
-    errno = saved;
-    return block;
-  }
+  moved = wr_alloc_try(size);
+  /* If it cannot get smaller, it serves as it is. */
+  if (moved == NULL)
+    return size > usable ? wr_alloc_refuse() : block;
   memcpy(moved, block, wr_bits_min(usable, size));
   wr_free_give(block);
   return moved;

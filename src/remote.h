@@ -53,8 +53,7 @@ WR_INLINE size_t wr_remote_give(struct wr_remote *remote, struct wr_block *block
     amount = wr_bits_min(WR_REMOTE_AMOUNT(top) + wr_bits_max(size >> WR_REMOTE_UNIT_SHIFT, 1),
                          WR_REMOTE_AMOUNT_MAX);
     /* Release: pairs with the acquire of wr_remote_take_all. */
-  } while (!atomic_compare_exchange_weak_explicit(&remote->top, &top,
-                                                  WR_REMOTE_TOP(block, amount),
+  } while (!atomic_compare_exchange_weak_explicit(&remote->top, &top, WR_REMOTE_TOP(block, amount),
                                                   memory_order_release, memory_order_relaxed));
   return amount;
 }

@@ -29,8 +29,7 @@ void wr_retain_return(struct wr_retain *retain, struct wr_retain_member *member,
 }
 
 void wr_retain_remove(struct wr_retain *retain, struct wr_retain_member *member, size_t bytes) {
-  wr_list_remove(wr_retain_is_once(retain, member) ? &retain->once : &retain->reused,
-                 &member->age);
+  wr_list_remove(wr_retain_is_once(retain, member) ? &retain->once : &retain->reused, &member->age);
   wr_counter_bump(&retain->total, -bytes);
 }
 

@@ -27,11 +27,11 @@
 struct wr_retain {
   struct wr_list once;
   struct wr_list reused;
-  uint32_t epoch;    /* a member with another epoch stands in `once` */
-  uint32_t clock;    /* counts spans added */
-  wr_counter mark;   /* bytes; SIZE_MAX keeps all. Written under the lock, read anywhere */
-  wr_counter total;  /* bytes of all members. Written under the lock, read anywhere */
-  wr_counter peak;   /* largest total, with what was about to be given back */
+  uint32_t epoch;   /* a member with another epoch stands in `once` */
+  uint32_t clock;   /* counts spans added */
+  wr_counter mark;  /* bytes; SIZE_MAX keeps all. Written under the lock, read anywhere */
+  wr_counter total; /* bytes of all members. Written under the lock, read anywhere */
+  wr_counter peak;  /* largest total, with what was about to be given back */
   uint64_t jumped[WR_RETAIN_WORDS]; /* a bit a class: given up ahead of an older reused span */
 };
 

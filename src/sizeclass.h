@@ -42,7 +42,7 @@ WR_INLINE size_t wr_sizeclass_block(unsigned class) {
  * WR_BLOCK_MAX, and alignment is a power of two. */
 unsigned wr_sizeclass_aligned(size_t size, size_t alignment);
 
-/* Units of address space in a slab of `class`: at least eight blocks. */
+/* Units of address space in a slab of `class`: eight blocks or more, when memory is not short. */
 WR_INLINE unsigned wr_sizeclass_units(unsigned class) {
   size_t block = wr_sizeclass_block(class);
   return block <= (size_t)8 << 10 ? 1 : block <= (size_t)32 << 10 ? 4 : 8;

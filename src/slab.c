@@ -4,9 +4,6 @@
  */
 #include "slab.h"
 
-/* Blocks above this are carved one at a time. */
-#define CARVE_ALONE ((size_t)2048)
-
 /* The inverse of an odd number modulo 2^64, by Newton's iteration: each step doubles the number of
  * right bits, and an odd number is its own inverse modulo 8. */
 static uint64_t inverse_of(uint64_t odd) {
@@ -19,13 +16,16 @@ static uint64_t inverse_of(uint64_t odd) {
 struct wr_span *wr_slab_make(struct wr_spans *spans, unsigned class, struct wr_heap *owner) {
   size_t block = wr_sizeclass_block(class);
   struct wr_span *slab = wr_span_take_slab(spans, wr_sizeclass_units(class));
+  /* When memory is short, a slab of a few blocks may still be had: one unit holds the largest. */
+  if (slab == NULL && wr_sizeclass_units(class) > 1)
+    slab = wr_span_take_slab(spans, 1);
   if (slab == NULL)
     return NULL;
   slab->class = (uint8_t) class;
   slab->block = (uint32_t)block;
   slab->shift = (uint8_t)wr_bits_lowest(block);
   slab->inverse = inverse_of(block >> slab->shift);
-  slab->extent = wr_span_length(slab) / block * block;
+  slab->extent = wr_extent_length(slab) / block * block;
   atomic_store_explicit(&slab->count, 0, memory_order_relaxed);
   slab->rest = NULL;
   slab->start = slab->bump = slab->base;
@@ -44,10 +44,10 @@ bool wr_slab_carve(struct wr_span *slab) {
   if (from >= slab->extent)
     return false;
   /* All blocks that end in the page in which the first one ends. */
-  if (slab->block <= CARVE_ALONE)
+  if (slab->block <= page / 2)
     to = wr_bits_min(wr_bits_up(to, page) / slab->block * slab->block, slab->extent);
   WR_ASSERT(to > from && wr_slab_free(slab) == NULL);
-  wr_span_touch_slab(slab, wr_bits_min(wr_bits_up(to, page), wr_span_length(slab)));
+  wr_span_touch_slab(slab, wr_bits_min(wr_bits_up(to, page), wr_extent_length(slab)));
   for (size_t at = from; at < to; at += slab->block) {
     struct wr_block *block = (struct wr_block *)(slab->base + at);
     block->next = at + slab->block < to ? (struct wr_block *)(slab->base + at + slab->block) : NULL;

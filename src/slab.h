@@ -30,9 +30,9 @@ WR_INLINE uintptr_t wr_slab_mark(const struct wr_span *slab) {
 }
 
 /*
- * Whether `address` is that of a carved block of the slab. A multiplication by the inverse of the odd part
- * of the block size and a rotation by its power of two map exactly the multiples of the block size
- * to their quotients, modulo 2^64 (Granlund and Montgomery, PLDI 1994, section 9).
+ * Whether `address` is that of a carved block of the slab. A multiplication by the inverse of the
+ * odd part of the block size and a rotation by its power of two map exactly the multiples of the
+ * block size to their quotients, modulo 2^64 (Granlund and Montgomery, PLDI 1994, section 9).
  */
 WR_INLINE bool wr_slab_holds(const struct wr_span *slab, const void *address) {
   uint64_t offset = (uint64_t)((uintptr_t)address - (uintptr_t)slab->base);

@@ -45,7 +45,7 @@ static void visit_pending(void *context, const struct wr_span *slab) {
 static void sum_spans(const struct wr_spans *spans, weir_stats_t *stats) {
   stats->retained += wr_counter_read(&spans->retain.total);
   stats->mark = wr_counter_read(&spans->retain.mark);
-  stats->active = wr_spans_active(spans);
+  stats->active = wr_keep_active(spans);
   stats->peak_active = wr_counter_read(&spans->peak_active);
   stats->peak_retained = wr_counter_read(&spans->retain.peak);
   stats->peak_committed = wr_counter_read(&spans->peak_committed);

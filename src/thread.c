@@ -2,10 +2,10 @@
 /*
  * Threads and their heaps: see thread.h.
  *
- * A thread's end is learnt from the destructor of a thread-specific key. Other keys' destructors may
- * allocate after it, and libc frees a few blocks of its own after all of them: they find the dead
- * heap, and borrow one. A thread whose first allocation is made by a destructor is given a heap, and
- * ours is called in the next round.
+ * A thread's end is learnt from the destructor of a thread-specific key. Other keys' destructors
+ * may allocate after it, and libc frees a few blocks of its own after all of them: they find the
+ * dead heap, and borrow one. A thread whose first allocation is made by a destructor is given a
+ * heap, and ours is called in the next round.
  */
 #include "thread.h"
 

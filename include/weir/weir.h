@@ -103,18 +103,18 @@ void weir_set_retain(size_t bytes);
 size_t weir_trim(size_t keep);
 
 /** What the allocator holds and has done. Bytes unless a name says otherwise. */
-typedef struct weir_stats {
+typedef struct {
 #define WEIR_STAT(name, kind, text) uint64_t name;
 #include <weir/counters.def>
 #undef WEIR_STAT
 } weir_stats_t;
 
 /** Use of one size class. */
-typedef struct weir_class_stats {
-  uint64_t block;  /**< size of a block in bytes */
-  uint64_t slabs;  /**< slabs of this class in all heaps */
-  uint64_t live;   /**< blocks handed out and not given back */
-  uint64_t free;   /**< free blocks whose memory may be resident */
+typedef struct {
+  uint64_t block; /**< size of a block in bytes */
+  uint64_t slabs; /**< slabs of this class in all heaps */
+  uint64_t live;  /**< blocks handed out and not given back */
+  uint64_t free;  /**< free blocks whose memory may be resident */
 } weir_class_stats_t;
 
 /**
@@ -129,7 +129,7 @@ void weir_stats(weir_stats_t *stats, size_t size);
  * are. Locks and time as weir_stats. */
 size_t weir_class_stats(weir_class_stats_t *classes, size_t count);
 
-typedef enum weir_format { WEIR_TEXT = 0, WEIR_JSON = 1 } weir_format_t;
+typedef enum { WEIR_TEXT = 0, WEIR_JSON = 1 } weir_format_t;
 
 /**
  * Write a report of the statistics to a file descriptor, as a table or as one JSON object on one

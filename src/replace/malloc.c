@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "../os.h"
 #include "../weir.h"
@@ -153,9 +154,9 @@ WR_EXPORT int malloc_info(int options, FILE *stream) {
 }
 
 #if !defined(PIC) && defined(__GLIBC__)
-/* In a static program, glibc's fork calls these three functions of its own malloc, which would bring
- * that whole malloc in beside weir's. They stand here, and not in a file of their own, so that the
- * linker takes them with malloc. */
+/* In a static program, glibc's fork calls these three functions of its own malloc, which would
+ * bring that whole malloc in beside weir's. They stand here, and not in a file of their own, so
+ * that the linker takes them with malloc. */
 const char wr_process_hooked = 1;
 
 void __malloc_fork_lock_parent(void);

@@ -37,6 +37,12 @@ static WR_COLD void *find_next(const char *name) {
   return function;
 }
 
+/* libstdc++ 12 rounds the size up to a multiple of the alignment without looking, and would have 0
+ * from the largest sizes. */
+static size_t no_wrap(size_t size, size_t alignment) {
+  return size > SIZE_MAX - alignment ? SIZE_MAX - alignment + 1 : size;
+}
+
 /* For the operators that may not return NULL. */
 static WR_COLD void *next(const char *name) {
   void *function = find_next(name);
@@ -71,21 +77,23 @@ typedef void *(*aligned_nothrow_new)(size_t, size_t, const void *);
   WR_EXPORT void *id##_nothrow(size_t size, const void *tag) __asm__(symbol NOTHROW); \
   void *id##_nothrow(size_t size, const void *tag) { \
     void *block = wr_alloc_take(size); \
-    return WR_LIKELY(block != NULL) ? block : ((nothrow_new)next_or_none(symbol NOTHROW))(size, tag); \
+    return WR_LIKELY(block != NULL) ? block \
+                                    : ((nothrow_new)next_or_none(symbol NOTHROW))(size, tag); \
   } \
   WR_EXPORT void *id##_aligned(size_t size, size_t alignment) __asm__(symbol ALIGNED); \
   void *id##_aligned(size_t size, size_t alignment) { \
     void *block = weir_aligned_alloc(alignment, size); \
-    return WR_LIKELY(block != NULL) ? block \
-                                    : ((aligned_new)next(symbol ALIGNED))(size, alignment); \
-  } \
-  WR_EXPORT void *id##_aligned_nothrow(size_t size, size_t alignment, const void *tag) \
-      __asm__(symbol ALIGNED NOTHROW); \
-  void *id##_aligned_nothrow(size_t size, size_t alignment, const void *tag) { \
-    void *block = weir_aligned_alloc(alignment, size); \
     return WR_LIKELY(block != NULL) \
                ? block \
-               : ((aligned_nothrow_new)next_or_none(symbol ALIGNED NOTHROW))(size, alignment, tag); \
+               : ((aligned_new)next(symbol ALIGNED))(no_wrap(size, alignment), alignment); \
+  } \
+  WR_EXPORT void *id##_aligned_nothrow(size_t size, size_t alignment, \
+                                       const void *tag) __asm__(symbol ALIGNED NOTHROW); \
+  void *id##_aligned_nothrow(size_t size, size_t alignment, const void *tag) { \
+    void *block = weir_aligned_alloc(alignment, size); \
+    return WR_LIKELY(block != NULL) ? block \
+                                    : ((aligned_nothrow_new)next_or_none(symbol ALIGNED NOTHROW))( \
+                                          no_wrap(size, alignment), alignment, tag); \
   }
 
 OPERATORS_NEW(new_one, NEW)
@@ -113,15 +121,15 @@ OPERATORS_NEW(new_array, NEW_ARRAY)
     (void)alignment; \
     wr_free_give(block); \
   } \
-  WR_EXPORT void id##_sized_aligned(void *block, size_t size, size_t alignment) \
-      __asm__(symbol "Pv" SIZE ALIGNED); \
+  WR_EXPORT void id##_sized_aligned(void *block, size_t size, \
+                                    size_t alignment) __asm__(symbol "Pv" SIZE ALIGNED); \
   void id##_sized_aligned(void *block, size_t size, size_t alignment) { \
     (void)size; \
     (void)alignment; \
     wr_free_give(block); \
   } \
-  WR_EXPORT void id##_aligned_nothrow(void *block, size_t alignment, const void *tag) \
-      __asm__(symbol "Pv" ALIGNED NOTHROW); \
+  WR_EXPORT void id##_aligned_nothrow(void *block, size_t alignment, \
+                                      const void *tag) __asm__(symbol "Pv" ALIGNED NOTHROW); \
   void id##_aligned_nothrow(void *block, size_t alignment, const void *tag) { \
     (void)alignment; \
     (void)tag; \

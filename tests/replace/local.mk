@@ -19,20 +19,11 @@ replace_preload = \
   tests/replace/threads.preload \
   tests/replace/usable.preload
 replace_linked = \
-  tests/replace/churn.linked \
   tests/replace/conform.linked \
   tests/replace/firstop.linked \
-  tests/replace/fork.linked \
   tests/replace/info.linked \
-  tests/replace/lifo.linked \
   tests/replace/misuse.linked \
-  tests/replace/mlock.linked \
-  tests/replace/retain.linked \
-  tests/replace/reuse.linked \
-  tests/replace/symbols.linked \
-  tests/replace/teardown.linked \
-  tests/replace/threads.linked \
-  tests/replace/usable.linked
+  tests/replace/symbols.linked
 replace_static = \
   tests/replace/churn.static \
   tests/replace/conform.static \
@@ -41,28 +32,17 @@ replace_static = \
   tests/replace/info.static \
   tests/replace/lifo.static \
   tests/replace/misuse.static \
-  tests/replace/mlock.static \
-  tests/replace/retain.static \
   tests/replace/reuse.static \
   tests/replace/staticuse.static \
   tests/replace/teardown.static \
   tests/replace/threads.static \
   tests/replace/usable.static
 replace_pie = \
-  tests/replace/churn.pie \
   tests/replace/conform.pie \
   tests/replace/firstop.pie \
-  tests/replace/fork.pie \
   tests/replace/info.pie \
-  tests/replace/lifo.pie \
   tests/replace/misuse.pie \
-  tests/replace/mlock.pie \
-  tests/replace/retain.pie \
-  tests/replace/reuse.pie \
-  tests/replace/staticuse.pie \
-  tests/replace/teardown.pie \
-  tests/replace/threads.pie \
-  tests/replace/usable.pie
+  tests/replace/staticuse.pie
 if CXX_WORKS
 replace_preload += tests/replace/cxx.preload tests/replace/teardown_cxx.preload
 replace_linked += tests/replace/cxx.linked tests/replace/teardown_cxx.linked

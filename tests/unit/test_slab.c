@@ -32,7 +32,7 @@ START_TEST(a_new_slab_has_nothing_carved) {
     struct wr_span *slab = make(4096, class);
     ck_assert_uint_eq(slab->block, wr_sizeclass_block(class));
     ck_assert_uint_eq(slab->class, class);
-    ck_assert_uint_eq(slab->extent, wr_span_length(slab) / slab->block * slab->block);
+    ck_assert_uint_eq(slab->extent, wr_extent_length(slab) / slab->block * slab->block);
     ck_assert(!wr_slab_holds(slab, slab->base));
     ck_assert_uint_eq(slab->units, wr_sizeclass_units(class));
     ck_assert_uint_eq(wr_slab_used(slab), 0);
@@ -75,7 +75,7 @@ START_TEST(a_page_of_blocks_is_carved_at_a_time) {
         carved += want;
         end = (carved * slab->block + *page - 1) / *page * *page;
         ck_assert_uint_eq(wr_counter_read(&slab->touched),
-                          end < wr_span_length(slab) ? end : wr_span_length(slab));
+                          end < wr_extent_length(slab) ? end : wr_extent_length(slab));
         ck_assert_ptr_null(wr_slab_pop(slab));
       }
       ck_assert_uint_eq(carved, slab->extent / slab->block);
@@ -103,7 +103,7 @@ END_TEST
 START_TEST(exactly_the_multiples_are_blocks) {
   for (unsigned class = 0; class < WR_CLASSES; class ++) {
     struct wr_span *slab = make(4096, class);
-    size_t length = wr_span_length(slab), block = slab->block, next = 0;
+    size_t length = wr_extent_length(slab), block = slab->block, next = 0;
     carve_all(slab);
     for (size_t offset = 0; offset < length; offset++) {
       bool is_block = offset == next && offset + block <= length;

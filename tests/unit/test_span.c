@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Spans: classes, what a taker is served from, alignment, slabs, resizing, and the counts of it
- * all. The mark has test_span_mark.c, failures and random use have test_span_faults.c.
+ * all. The mark has test_keep.c, failures and random use have test_span_faults.c.
  */
 #include "span.h"
 
@@ -42,13 +42,14 @@ static size_t retained(void) {
 START_TEST(classes_are_eight_a_doubling) {
   size_t rounded, again, last = 0;
   for (size_t units = 1; units <= 70000; units++) {
-    unsigned class = wr_span_class(units, &rounded);
+    unsigned class = wr_extent_class(units, &rounded);
     if (rounded < units || rounded > units + units / 8 || class - last > 1 ||
-        wr_span_class(rounded, &again) != class || again != rounded)
+        wr_extent_class(rounded, &again) != class || again != rounded)
       ck_abort_msg("%zu units: class %u of %zu", units, class, rounded);
     last = class;
   }
-  ck_assert_uint_lt(wr_span_class((2 * WR_SPAN_MAX) >> WR_UNIT_SHIFT, &rounded), WR_RETAIN_CLASSES);
+  ck_assert_uint_lt(wr_extent_class((2 * WR_SPAN_MAX) >> WR_UNIT_SHIFT, &rounded),
+                    WR_RETAIN_CLASSES);
   ck_assert_uint_eq(rounded, (2 * WR_SPAN_MAX) >> WR_UNIT_SHIFT);
 }
 END_TEST
@@ -66,7 +67,7 @@ START_TEST(blocks_are_aligned_zeroed_and_recorded) {
         ck_assert_uint_eq((uintptr_t)span->base % WR_UNIT, 0);
         ck_assert_uint_eq(span->usable, (sizes[i] + *page - 1) / *page * *page);
         ck_assert(span->user >= span->base);
-        ck_assert(span->user + span->usable <= span->base + wr_span_length(span));
+        ck_assert(span->user + span->usable <= span->base + wr_extent_length(span));
         ck_assert_ptr_eq(wr_pagemap_find(span->user), span);
         ck_assert_uint_le(stale, span->usable);
         for (size_t at = stale; at < span->usable; at += *page)
@@ -100,7 +101,7 @@ START_TEST(the_last_freed_comes_first_in_every_class) {
   begin(4096, SIZE_MAX);
   for (; at <= (24 * MIB) >> WR_UNIT_SHIFT; at = rounded + 1, classes++) {
     struct wr_span *first, *second, *third;
-    (void)wr_span_class(at, &rounded);
+    (void)wr_extent_class(at, &rounded);
     first = take(rounded << WR_UNIT_SHIFT);
     second = take((at << WR_UNIT_SHIFT) - 100);
     third = take(rounded << WR_UNIT_SHIFT);
@@ -181,14 +182,14 @@ START_TEST(a_retained_span_serves_down_to_half_of_it) {
       struct wr_span *kept = make_reused(lengths[i]), *span;
       size_t rounded;
       bool whole;
-      (void)wr_span_class(units, &rounded);
+      (void)wr_extent_class(units, &rounded);
       span = take(units << WR_UNIT_SHIFT);
       /* One that is longer than that may have been split. */
       whole = span == kept && span->units == lengths[i];
       ck_assert_msg(whole == (2 * rounded >= lengths[i]), "%zu units of a span of %zu: %s", units,
                     lengths[i], whole ? "served" : "not served");
       give(span);
-      (void)wr_spans_reduce(spans, 0);
+      (void)wr_keep_reduce(spans, 0);
       ck_assert_uint_eq(retained(), 0);
     }
 }
@@ -207,7 +208,7 @@ START_TEST(a_large_span_that_nothing_came_back_for_is_split) {
     (void)take(MIB);
   ck_assert_uint_eq(wr_counter_read(&spans->fresh_bytes), fresh);
   ck_assert_uint_eq(fake_calls(FAKE_MAP), maps);
-  ck_assert_uint_eq(retained() + wr_spans_active(spans), 32 * MIB);
+  ck_assert_uint_eq(retained() + wr_keep_active(spans), 32 * MIB);
 }
 END_TEST
 
@@ -220,10 +221,10 @@ START_TEST(the_rest_of_a_split_serves_what_fits) {
     (void)take(wanted << WR_UNIT_SHIFT);
     rest = retained() >> WR_UNIT_SHIFT;
     ck_assert_uint_gt(rest, 0);
-    (void)wr_span_class(rest, &rounded);
+    (void)wr_extent_class(rest, &rounded);
     for (size_t units = rest / 2; units <= rounded; units++) {
       struct wr_span *span = take(units << WR_UNIT_SHIFT);
-      ck_assert_uint_ge(wr_span_length(span), units << WR_UNIT_SHIFT);
+      ck_assert_uint_ge(wr_extent_length(span), units << WR_UNIT_SHIFT);
       give(span);
     }
   }
@@ -291,16 +292,16 @@ START_TEST(payloads_grow_and_shrink_within_their_range) {
     size_t room;
     begin(*page, SIZE_MAX);
     span = take(17 * 64 * KIB + 1);
-    room = wr_span_length(span);
+    room = wr_extent_length(span);
     ck_assert(wr_span_resize(span, room));
     ck_assert_uint_eq(span->usable, room);
-    ck_assert_uint_eq(wr_spans_active(spans), room);
+    ck_assert_uint_eq(wr_keep_active(spans), room);
     ck_assert(!wr_span_resize(span, room + 1));
     ck_assert_uint_eq(span->usable, room);
     ck_assert(wr_span_resize(span, 100000));
     ck_assert_uint_eq(span->usable, (100000 + *page - 1) / *page * *page);
     /* What was touched stays counted. */
-    ck_assert_uint_eq(wr_spans_active(spans), room);
+    ck_assert_uint_eq(wr_keep_active(spans), room);
     wr_span_check(spans);
     give(span);
     ck_assert_uint_eq(retained(), room);
@@ -316,7 +317,7 @@ START_TEST(resizing_knows_of_the_room_before_an_aligned_block) {
     struct wr_span *span = wr_span_take(spans, 3 * MIB, MIB, &stale);
     size_t room;
     ck_assert_ptr_nonnull(span);
-    room = wr_span_length(span) - (size_t)(span->user - span->base);
+    room = wr_extent_length(span) - (size_t)(span->user - span->base);
     ck_assert(!wr_span_resize(span, room + 1));
     ck_assert(wr_span_resize(span, room));
     wr_span_check(spans);
@@ -337,7 +338,7 @@ START_TEST(stale_says_what_may_not_be_zero) {
   ck_assert_uint_eq(stale, 3 * MIB);
   give(again);
   /* Half of it is purged, from its end. */
-  (void)wr_spans_reduce(spans, 2 * MIB);
+  (void)wr_keep_reduce(spans, 2 * MIB);
   again = wr_span_take(spans, 4 * MIB, 1, &stale);
   ck_assert_ptr_eq(again, span);
   ck_assert_uint_ge(stale, 2 * MIB);
@@ -366,9 +367,9 @@ static struct wr_span *take_slab(unsigned units) {
   struct wr_span *slab = fake_slab(spans, units);
   ck_assert_ptr_nonnull(slab);
   ck_assert_uint_ge(slab->units, units);
-  for (size_t at = 0; at < wr_span_length(slab); at += WR_UNIT)
+  for (size_t at = 0; at < wr_extent_length(slab); at += WR_UNIT)
     ck_assert_ptr_eq(wr_pagemap_find(slab->base + at), slab);
-  ck_assert_ptr_eq(wr_pagemap_find(slab->base + wr_span_length(slab) - 1), slab);
+  ck_assert_ptr_eq(wr_pagemap_find(slab->base + wr_extent_length(slab) - 1), slab);
   wr_span_check(spans);
   return slab;
 }
@@ -381,13 +382,13 @@ START_TEST(every_unit_of_a_slab_leads_to_it) {
     wr_span_give_slab(slab);
     wr_span_check(spans);
     /* And of one that is served from a longer span. */
-    (void)wr_spans_reduce(spans, 0);
+    (void)wr_keep_reduce(spans, 0);
     large = take((size_t)2 * units << WR_UNIT_SHIFT);
     give(large);
     slab = take_slab(units);
     ck_assert_ptr_eq(slab, large);
     wr_span_give_slab(slab);
-    (void)wr_spans_reduce(spans, 0);
+    (void)wr_keep_reduce(spans, 0);
   }
 }
 END_TEST
@@ -397,13 +398,13 @@ START_TEST(slabs_count_what_they_touch) {
   size_t fresh;
   begin(4096, SIZE_MAX);
   slab = take_slab(4);
-  ck_assert_uint_eq(wr_spans_active(spans), 0);
+  ck_assert_uint_eq(wr_keep_active(spans), 0);
   fresh = wr_counter_read(&spans->slab_fresh_bytes);
   wr_span_touch_slab(slab, 8192);
   wr_span_touch_slab(slab, 4096);
   wr_span_touch_slab(slab, 65536);
   ck_assert_uint_eq(wr_counter_read(&slab->touched), 65536);
-  ck_assert_uint_eq(wr_spans_active(spans), 65536);
+  ck_assert_uint_eq(wr_keep_active(spans), 65536);
   ck_assert_uint_eq(wr_counter_read(&spans->slab_fresh_bytes), fresh + 65536);
   ck_assert_uint_eq(wr_counter_read(&spans->slab_fresh_commits), 1);
   /* Purged in place, it stays in use. */
@@ -412,18 +413,18 @@ START_TEST(slabs_count_what_they_touch) {
   ck_assert_uint_eq(fake_calls(FAKE_PURGE), 1);
   ck_assert_ptr_eq(fake_call(FAKE_PURGE, 0)->address, slab->base);
   ck_assert_uint_eq(fake_call(FAKE_PURGE, 0)->length, 65536);
-  ck_assert_uint_eq(wr_spans_active(spans), 0);
+  ck_assert_uint_eq(wr_keep_active(spans), 0);
   ck_assert_uint_eq(wr_span_purge_slab(slab), 0);
   ck_assert_uint_eq(fake_calls(FAKE_PURGE), 1);
   wr_span_touch_slab(slab, 12288);
   fake_fail(FAKE_PURGE, 1, 1);
   ck_assert_uint_eq(wr_span_purge_slab(slab), 0);
-  ck_assert_uint_eq(wr_spans_active(spans), 12288);
+  ck_assert_uint_eq(wr_keep_active(spans), 12288);
   ck_assert_uint_eq(wr_counter_read(&spans->purge_failures), 1);
   wr_span_give_slab(slab);
   wr_span_check(spans);
   ck_assert_uint_eq(retained(), 12288);
-  ck_assert_uint_eq(wr_spans_active(spans), 0);
+  ck_assert_uint_eq(wr_keep_active(spans), 0);
   /* An untouched one is free address space again. */
   slab = take_slab(8);
   wr_span_give_slab(slab);
@@ -481,7 +482,7 @@ START_TEST(peaks_are_exact) {
   ck_assert_uint_eq(wr_counter_read(&spans->peak_active), 7 * MIB);
   ck_assert_uint_eq(wr_counter_read(&spans->retain.peak), 7 * MIB);
   ck_assert_uint_eq(wr_counter_read(&spans->peak_committed), 7 * MIB + meta);
-  (void)wr_spans_reduce(spans, 0);
+  (void)wr_keep_reduce(spans, 0);
   (void)take(20 * MIB);
   wr_spans_peaks(spans);
   meta = wr_counter_read(&arena->meta.used);

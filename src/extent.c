@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Descriptors and free address space: see extent.h.
+ */
+#include "extent.h"
+
+/* More than one operation can use while it holds the lock. */
+#define SPARES_WANTED 4
+/* Address space is mapped in steps of an eighth of what there is, between these. The upper bound
+ * keeps what a process that locks its memory pays for in advance small. */
+#define STEP_MIN ((size_t)256 << 10)
+#define STEP_MAX ((size_t)1 << 20)
+
+/* NULL when other threads used up the stock, and then the operation starts again. */
+static struct wr_span *take_spare(struct wr_spans *spans) {
+  struct wr_link *link = spans->spare.front;
+  if (link == NULL)
+    return NULL;
+  wr_list_remove(&spans->spare, link);
+  wr_counter_sub(&spans->spares, 1);
+  return WR_SPAN_OF_LINK(link);
+}
+
+static void give_spare(struct wr_spans *spans, struct wr_span *span) {
+  wr_extent_set_owner(span, WR_OWNER_NONE);
+  wr_list_add_front(&spans->spare, &span->link);
+  wr_counter_add(&spans->spares, 1);
+}
+
+bool wr_extent_stock(struct wr_spans *spans) {
+  struct wr_span_batch *batch;
+  if (WR_LIKELY(wr_counter_read(&spans->spares) >= SPARES_WANTED))
+    return true;
+  batch = wr_meta_take(spans->meta, sizeof *batch, 64);
+  if (batch == NULL)
+    return false;
+  wr_lock_take(&spans->lock);
+  batch->next = spans->batches;
+  spans->batches = batch;
+  for (int i = WR_SPAN_BATCH - 1; i >= 0; i--) {
+    batch->span[i].spans = spans;
+    wr_list_add_front(&spans->spare, &batch->span[i].link);
+  }
+  wr_counter_add(&spans->spares, WR_SPAN_BATCH);
+  wr_lock_give(&spans->lock);
+  return true;
+}
+
+unsigned wr_extent_next_class(const struct wr_list *lists, uint64_t *bits, unsigned class) {
+  while (class < WR_RETAIN_CLASSES) {
+    uint64_t left = bits[class / 64] & (UINT64_MAX << class % 64);
+    if (left == 0) {
+      class = (class / 64 + 1) * 64;
+      continue;
+    }
+    class = class / 64 * 64 + wr_bits_lowest(left);
+    if (!wr_list_is_empty(&lists[class]))
+      break;
+    bits[class / 64] &= ~wr_extent_bit(class);
+  }
+  return class;
+}
+
+static void set_units(struct wr_span *span, size_t units) {
+  size_t rounded;
+  unsigned class = wr_extent_class(units, &rounded);
+  span->units = (uint32_t)units;
+  span->kind = (uint8_t)(rounded > units ? class - 1 : class);
+}
+
+static void record_ends(struct wr_span *span) {
+  wr_pagemap_set(span->base, WR_UNIT, span);
+  wr_pagemap_set(span->base + wr_extent_length(span) - WR_UNIT, WR_UNIT, span);
+}
+
+static void add_free(struct wr_spans *spans, struct wr_span *span) {
+  unsigned bin = span->kind;
+  wr_extent_set_owner(span, WR_OWNER_FREE);
+  wr_counter_set(&span->touched, 0);
+  span->dirty = 0;
+  record_ends(span);
+  wr_list_add_front(&spans->bins[bin], &span->link);
+  spans->bin_bits[bin / 64] |= wr_extent_bit(bin);
+}
+
+static void remove_free(struct wr_spans *spans, struct wr_span *span) {
+  wr_list_remove(&spans->bins[span->kind], &span->link);
+  /* Or a part that is cut off it would be joined with it again. */
+  wr_extent_set_owner(span, WR_OWNER_LEAVING);
+}
+
+/* The free span that ends at `address`, or begins there, or NULL. */
+static struct wr_span *free_neighbour(struct wr_spans *spans, char *address, bool ends) {
+  struct wr_span *span = wr_pagemap_find(ends ? address - 1 : address);
+  if (span == NULL || span->spans != spans || wr_extent_owner(span) != WR_OWNER_FREE)
+    return NULL;
+  return (ends ? span->base + wr_extent_length(span) : span->base) == address ? span : NULL;
+}
+
+void wr_extent_join(struct wr_spans *spans, struct wr_span *span) {
+  struct wr_span *before = free_neighbour(spans, span->base, true);
+  struct wr_span *after = free_neighbour(spans, span->base + wr_extent_length(span), false);
+  if (after != NULL) {
+    remove_free(spans, after);
+    set_units(span, span->units + after->units);
+    give_spare(spans, after);
+  }
+  /* Its class may have been that of a smaller span it stood in for. */
+  set_units(span, span->units);
+  if (before != NULL) {
+    remove_free(spans, before);
+    set_units(before, before->units + span->units);
+    give_spare(spans, span);
+    span = before;
+  }
+  add_free(spans, span);
+}
+
+/* Cuts what is behind `units` units off `span`, which is in no list, into `rest`. */
+static void cut(struct wr_span *span, unsigned units, struct wr_span *rest) {
+  size_t length = (size_t)units << WR_UNIT_SHIFT;
+  size_t both = wr_extent_touched(span), dirty = span->dirty;
+  rest->base = span->base + length;
+  rest->dirty = dirty > length ? dirty - length : 0;
+  span->dirty = wr_bits_min(dirty, length);
+  rest->user = NULL;
+  set_units(rest, span->units - units);
+  set_units(span, units);
+  wr_counter_set(&span->touched, wr_bits_min(both, length));
+  wr_counter_set(&rest->touched, both > length ? both - length : 0);
+}
+
+struct wr_span *wr_extent_cut(struct wr_spans *spans, struct wr_span *span, size_t units) {
+  struct wr_span *rest = take_spare(spans);
+  if (rest == NULL)
+    return NULL;
+  cut(span, (unsigned)units, rest);
+  span->served = rest->served = false;
+  rest->probed = span->probed;
+  span->member.epoch = rest->member.epoch = spans->retain.epoch - 1;
+  span->member.stamp = rest->member.stamp = spans->retain.clock;
+  wr_pagemap_set(rest->base, WR_UNIT, rest);
+  return rest;
+}
+
+struct wr_span *wr_extent_take(struct wr_spans *spans, unsigned class, size_t units) {
+  unsigned at = wr_extent_next_class(spans->bins, spans->bin_bits, class);
+  struct wr_span *span;
+  if (at >= WR_RETAIN_CLASSES)
+    return NULL;
+  span = WR_SPAN_OF_LINK(spans->bins[at].front);
+  if (span->units > units) {
+    struct wr_span *rest = take_spare(spans);
+    if (rest == NULL)
+      return NULL;
+    remove_free(spans, span);
+    cut(span, (unsigned)units, rest);
+    add_free(spans, rest);
+  } else {
+    remove_free(spans, span);
+  }
+  span->served = false;
+  return span;
+}
+
+/* How many of `units` units are missing when the free range at the end of what is mapped counts. */
+static size_t shortfall(struct wr_spans *spans, size_t units) {
+  struct wr_span *last;
+  size_t there = 0;
+  wr_lock_take(&spans->lock);
+  last = free_neighbour(spans, spans->end, true);
+  if (last != NULL && last->units < units)
+    there = last->units;
+  wr_lock_give(&spans->lock);
+  return units - there;
+}
+
+void wr_extent_unmap(struct wr_spans *spans, struct wr_span *span) {
+  size_t length = wr_extent_length(span);
+  wr_source_unmap(spans->source, span->base, length);
+  wr_lock_take(&spans->lock);
+  wr_counter_bump(&spans->mapped, -length);
+  give_spare(spans, span);
+  wr_lock_give(&spans->lock);
+}
+
+void wr_extent_unmap_free(struct wr_spans *spans, size_t units) {
+  unsigned class = wr_extent_class(units, &units);
+  for (;;) {
+    struct wr_span *span = NULL;
+    unsigned at;
+    wr_lock_take(&spans->lock);
+    at = wr_extent_next_class(spans->bins, spans->bin_bits, class);
+    if (at < WR_RETAIN_CLASSES) {
+      span = WR_SPAN_OF_LINK(spans->bins[at].front);
+      remove_free(spans, span);
+    }
+    wr_lock_give(&spans->lock);
+    if (span == NULL)
+      return;
+    wr_extent_unmap(spans, span);
+  }
+}
+
+static bool map(struct wr_spans *spans, size_t length, void **address) {
+  size_t eighth = wr_bits_down(wr_counter_read(&spans->mapped) / 8, WR_UNIT);
+  size_t step = wr_bits_min(wr_bits_max(eighth, STEP_MIN), STEP_MAX);
+  if (step > length && wr_source_map(spans->source, spans->end, step, WR_UNIT, address) == 0)
+    length = step;
+  else if (wr_source_map(spans->source, spans->end, length, WR_UNIT, address) != 0)
+    return false;
+  if (!wr_pagemap_cover(spans->meta, *address, length)) {
+    wr_source_unmap(spans->source, *address, length);
+    return false;
+  }
+  spans->end = (char *)*address + length;
+  return true;
+}
+
+bool wr_extent_grow(struct wr_spans *spans, size_t units, bool all) {
+  size_t missing = all ? units : shortfall(spans, units);
+  struct wr_span *span;
+  void *address;
+  size_t length;
+  if (!map(spans, missing << WR_UNIT_SHIFT, &address)) {
+    wr_extent_unmap_free(spans, 1);
+    if (!map(spans, units << WR_UNIT_SHIFT, &address))
+      return false;
+  }
+  length = (size_t)(spans->end - (char *)address);
+  wr_lock_take(&spans->lock);
+  span = take_spare(spans);
+  if (span != NULL) {
+    wr_counter_bump(&spans->mapped, length);
+    span->base = address;
+    span->user = NULL;
+    set_units(span, length >> WR_UNIT_SHIFT);
+    wr_extent_join(spans, span);
+  }
+  wr_lock_give(&spans->lock);
+  if (span == NULL)
+    wr_source_unmap(spans->source, address, length);
+  return true;
+}

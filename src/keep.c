@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Retained spans, and giving them back: see keep.h.
+ */
+#include "keep.h"
+
+/* Free ranges of 256 MiB and more go back: address space may be limited, and memory is promised. */
+#define UNMAP_UNITS ((size_t)(256 << 20) >> WR_UNIT_SHIFT)
+/* How many retained spans an aligned request looks at. */
+#define ALIGNED_TRIES 8
+/* After this many ranges that the kernel would not take back, the caller has waited enough. */
+#define REFUSALS_MAX 16
+
+#define SPAN_OF_MEMBER(m) WR_LIST_MEMBER(m, struct wr_span, member)
+
+size_t wr_keep_active(const struct wr_spans *spans) {
+  return wr_counter_read(&spans->resident) - wr_counter_read(&spans->retain.total) +
+         wr_counter_read(&spans->slab_active);
+}
+
+void wr_keep_count_active(struct wr_spans *spans) {
+  wr_counter_peak(&spans->peak_active, wr_keep_active(spans));
+}
+
+void wr_keep_count_committed(struct wr_spans *spans) {
+  wr_counter_peak(&spans->peak_committed, wr_counter_read(&spans->resident) +
+                                              wr_counter_read(&spans->slab_active) +
+                                              wr_counter_read(&spans->meta->used));
+}
+
+void wr_keep_set_touched(struct wr_spans *spans, struct wr_span *span, size_t bytes) {
+  size_t before = wr_extent_touched(span);
+  if (bytes < before)
+    wr_keep_count_committed(spans);
+  wr_counter_bump(&spans->resident, bytes - before);
+  wr_counter_set(&span->touched, bytes);
+}
+
+static void add_retained(struct wr_spans *spans, struct wr_span *span) {
+  unsigned kind = span->kind;
+  if (!span->probed)
+    wr_list_add_front(&spans->doubtful, &span->doubt);
+  wr_extent_set_owner(span, WR_OWNER_RETAINED);
+  wr_list_add_front(&spans->retained[kind], &span->link);
+  if ((spans->retained_bits[kind / 64] & wr_extent_bit(kind)) == 0)
+    spans->retained_bits[kind / 64] |= wr_extent_bit(kind);
+}
+
+static void remove_retained(struct wr_spans *spans, struct wr_span *span) {
+  wr_list_remove(&spans->retained[span->kind], &span->link);
+  if (!span->probed)
+    wr_list_remove(&spans->doubtful, &span->doubt);
+  wr_retain_remove(&spans->retain, &span->member, wr_extent_touched(span));
+}
+
+void wr_keep_add(struct wr_spans *spans, struct wr_span *span) {
+  if (span->dirty == 0) {
+    wr_extent_join(spans, span);
+    return;
+  }
+  add_retained(spans, span);
+  wr_retain_add(&spans->retain, &span->member, wr_extent_touched(span), span->served);
+}
+
+struct wr_span *wr_keep_take(struct wr_spans *spans, unsigned class, size_t units) {
+  struct wr_span *span;
+  if (wr_list_is_empty(&spans->retained[class])) {
+    unsigned at = wr_extent_next_class(spans->retained, spans->retained_bits, class + 1);
+    if (at >= WR_RETAIN_CLASSES || WR_SPAN_OF_LINK(spans->retained[at].front)->units > 2 * units)
+      return NULL;
+    span = WR_SPAN_OF_LINK(spans->retained[at].front);
+    remove_retained(spans, span);
+    /* It belongs to this class from now on, so that the span freed last is found first. */
+    span->kind = (uint8_t) class;
+  } else {
+    span = WR_SPAN_OF_LINK(spans->retained[class].front);
+    remove_retained(spans, span);
+  }
+  span->served = true;
+  wr_counter_bump(&spans->hits, 1);
+  return span;
+}
+
+struct wr_span *wr_keep_take_aligned(struct wr_spans *spans, unsigned class, size_t alignment) {
+  struct wr_link *link = spans->retained[class].front;
+  for (int tries = 0; tries < ALIGNED_TRIES && link != NULL; tries++, link = link->older) {
+    struct wr_span *span = WR_SPAN_OF_LINK(link);
+    if (((uintptr_t)span->base & (alignment - 1)) != 0)
+      continue;
+    remove_retained(spans, span);
+    span->served = true;
+    wr_counter_bump(&spans->hits, 1);
+    return span;
+  }
+  return NULL;
+}
+
+void wr_keep_leave(struct wr_spans *spans, struct wr_span *part) {
+  wr_pagemap_set(part->base, WR_UNIT, part);
+  if (part->dirty == 0) {
+    wr_extent_join(spans, part);
+    return;
+  }
+  add_retained(spans, part);
+  wr_retain_return(&spans->retain, &part->member, wr_extent_touched(part));
+}
+
+struct wr_span *wr_keep_split(struct wr_spans *spans, unsigned class, size_t units) {
+  unsigned at = class;
+  while ((at = wr_extent_next_class(spans->retained, spans->retained_bits, at + 1)) <
+         WR_RETAIN_CLASSES) {
+    struct wr_span *span = WR_SPAN_OF_LINK(spans->retained[at].front);
+    struct wr_span *rest;
+    if (!wr_retain_is_once(&spans->retain, &span->member))
+      continue;
+    remove_retained(spans, span);
+    rest = wr_extent_cut(spans, span, units);
+    if (rest == NULL) {
+      wr_keep_leave(spans, span);
+      return NULL;
+    }
+    wr_keep_leave(spans, rest);
+    wr_counter_bump(&spans->hits, 1);
+    return span;
+  }
+  return NULL;
+}
+
+/*
+ * Asks the kernel how much of the oldest doubtful span is resident: what was allocated and not used
+ * is not, and must not push out what is. False when there is no such span. The span stays in its
+ * lists meanwhile; if somebody takes it, the answer is of no use. Without the lock.
+ */
+static bool probe(struct wr_spans *spans) {
+  struct wr_span *span;
+  uint32_t stamp;
+  size_t length, end;
+  bool large = false;
+  char *base;
+  int error;
+  wr_lock_take(&spans->lock);
+  if (wr_list_is_empty(&spans->doubtful)) {
+    wr_lock_give(&spans->lock);
+    return false;
+  }
+  span = WR_LIST_MEMBER(spans->doubtful.back, struct wr_span, doubt);
+  wr_list_remove(&spans->doubtful, &span->doubt);
+  span->probed = true;
+  base = span->base;
+  length = wr_extent_touched(span);
+  stamp = span->member.stamp;
+  wr_lock_give(&spans->lock);
+  error = wr_source_resident(spans->source, base, length, &end);
+  wr_lock_take(&spans->lock);
+  if (error == 0 && end < length && wr_extent_owner(span) == WR_OWNER_RETAINED &&
+      span->base == base && span->member.stamp == stamp && wr_extent_touched(span) == length) {
+    wr_counter_bump(&spans->retain.total, end - length);
+    wr_keep_set_touched(spans, span, end);
+    /* Nobody keeps that much address space for nothing. */
+    large = end == 0 && span->units >= UNMAP_UNITS;
+    if (large) {
+      remove_retained(spans, span);
+      wr_extent_set_owner(span, WR_OWNER_LEAVING);
+    }
+  }
+  wr_lock_give(&spans->lock);
+  if (large)
+    wr_extent_unmap(spans, span);
+  return true;
+}
+
+/* Takes the coldest span out, if the retained bytes are over `target`. *bytes is how many of it
+ * to give back. Under the lock. */
+static struct wr_span *take_coldest(struct wr_spans *spans, size_t target, size_t *bytes) {
+  size_t excess = wr_retain_excess(&spans->retain, target);
+  struct wr_retain_member *member = wr_retain_coldest(&spans->retain);
+  struct wr_span *span;
+  /* A target of 0 means the address space of what is not resident, too. */
+  if (member == NULL || (excess == 0 && target != 0))
+    return NULL;
+  span = SPAN_OF_MEMBER(member);
+  *bytes = wr_bits_min(wr_bits_up(excess, spans->page), wr_extent_touched(span));
+  wr_retain_give_up(&spans->retain, &span->member, span->kind);
+  remove_retained(spans, span);
+  wr_extent_set_owner(span, WR_OWNER_LEAVING);
+  return span;
+}
+
+/* Puts back a span that take_coldest took out, as the next to go. */
+static void return_coldest(struct wr_spans *spans, struct wr_span *span) {
+  if (span->dirty == 0) {
+    wr_extent_join(spans, span);
+    return;
+  }
+  wr_extent_set_owner(span, WR_OWNER_RETAINED);
+  if (!span->probed)
+    wr_list_add_back(&spans->doubtful, &span->doubt);
+  wr_list_add_back(&spans->retained[span->kind], &span->link);
+  spans->retained_bits[span->kind / 64] |= wr_extent_bit(span->kind);
+  wr_retain_return(&spans->retain, &span->member, wr_extent_touched(span));
+}
+
+/* Puts back a span that the kernel refused to take, as the last to go: the others get their turn.
+ */
+static void return_refused(struct wr_spans *spans, struct wr_span *span) {
+  add_retained(spans, span);
+  wr_retain_add(&spans->retain, &span->member, wr_extent_touched(span), true);
+}
+
+bool wr_keep_count_purge(struct wr_spans *spans, size_t bytes, int error) {
+  wr_counter_add(error == 0 ? &spans->purges : &spans->purge_failures, 1);
+  wr_counter_add(&spans->purged_bytes, error == 0 ? bytes : 0);
+  return error == 0;
+}
+
+/* Gives back what is behind the first `left` bytes of a span, swapped out or not. */
+static bool purge(struct wr_span *span, size_t left) {
+  struct wr_spans *spans = span->spans;
+  int error = wr_source_purge(spans->source, span->base + left, span->dirty - left);
+  if (error == 0)
+    span->dirty = left;
+  return wr_keep_count_purge(spans, wr_extent_touched(span) - left, error);
+}
+
+/* Gives `bytes` of a span that take_coldest took out back. Whether the kernel took them. */
+static bool give_back(struct wr_spans *spans, struct wr_span *span, size_t bytes) {
+  size_t left = wr_extent_touched(span) - bytes;
+  bool taken = purge(span, left);
+  wr_lock_take(&spans->lock);
+  if (taken) {
+    wr_keep_set_touched(spans, span, left);
+    return_coldest(spans, span);
+  } else {
+    return_refused(spans, span);
+  }
+  wr_lock_give(&spans->lock);
+  return taken;
+}
+
+size_t wr_keep_reduce(struct wr_spans *spans, size_t target) {
+  size_t given = 0;
+  /* What other threads free meanwhile is their own business, or this might never end. */
+  size_t bound = wr_counter_read(&spans->retain.total);
+  int refusals = 0;
+  while (refusals < REFUSALS_MAX && given <= bound) {
+    struct wr_span *span;
+    size_t bytes;
+    if (target != 0 && wr_retain_excess(&spans->retain, target) > 0 && probe(spans))
+      continue;
+    wr_lock_take(&spans->lock);
+    span = take_coldest(spans, target, &bytes);
+    wr_lock_give(&spans->lock);
+    if (span == NULL)
+      break;
+    if (give_back(spans, span, bytes))
+      given += bytes;
+    else
+      refusals++;
+  }
+  wr_extent_unmap_free(spans, UNMAP_UNITS);
+  return given;
+}
+
+void wr_keep_set_mark(struct wr_spans *spans, size_t mark) {
+  wr_lock_take(&spans->lock);
+  wr_counter_set(&spans->retain.mark, mark);
+  wr_lock_give(&spans->lock);
+  (void)wr_keep_reduce(spans, mark);
+}
+
+void wr_keep_settle(struct wr_spans *spans) {
+  size_t mark = wr_counter_read(&spans->retain.mark);
+  if (WR_UNLIKELY(wr_retain_excess(&spans->retain, mark) > 0))
+    (void)wr_keep_reduce(spans, mark);
+}

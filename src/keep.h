@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Retained spans: free, in LIFO lists of their class, eight classes a doubling, and neither joined
+ * nor split while what they are is wanted, so that a program that repeats its requests finds every
+ * span again; and giving back to the kernel what is over the mark. Which goes first is retain.h's
+ * business; what the kernel is asked and told is done here, outside the lock.
+ */
+#ifndef WR_KEEP_H
+#define WR_KEEP_H
+
+#include "extent.h"
+
+/* Retains a span that was in use and that no other thread can reach. Under the lock. */
+void wr_keep_add(struct wr_spans *spans, struct wr_span *span);
+
+/* Takes the span freed last of `class`, of which `units` is the length, or one of up to twice that
+ * when there is none. NULL when there is neither. Under the lock. */
+struct wr_span *wr_keep_take(struct wr_spans *spans, unsigned class, size_t units);
+
+/* As wr_keep_take, but one whose base is a multiple of `alignment`, as the span of an aligned
+ * payload is that was given back; looks at the eight freed last. */
+struct wr_span *wr_keep_take_aligned(struct wr_spans *spans, unsigned class, size_t alignment);
+
+/*
+ * Splits a retained span that is more than twice as large and that nothing has come back for, so
+ * that a large block which was touched once at start serves smaller ones (the preheating that
+ * real-time guides advise). NULL when there is none, or no descriptor for the rest. Under the lock.
+ */
+struct wr_span *wr_keep_split(struct wr_spans *spans, unsigned class, size_t units);
+
+/* Puts a part that was cut off a span back: to the next to go, or to the free address space. Under
+ * the lock. */
+void wr_keep_leave(struct wr_spans *spans, struct wr_span *part);
+
+/* Sets how many bytes of a payload, or of a span that is or will be retained, may be resident.
+ * Under the lock. */
+void wr_keep_set_touched(struct wr_spans *spans, struct wr_span *span, size_t bytes);
+
+/* Gives retained memory back, coldest first, until at most `target` bytes are left; with a target
+ * of 0, the address space of all that is retained too. Returns how many bytes left. Purges outside
+ * the lock. */
+size_t wr_keep_reduce(struct wr_spans *spans, size_t target);
+/* Gives the excess over the mark back to the kernel, if there is any. */
+void wr_keep_settle(struct wr_spans *spans);
+/* Sets the mark and gives the excess back. */
+void wr_keep_set_mark(struct wr_spans *spans, size_t mark);
+
+/* Touched bytes of payloads and slabs (and of what is just leaving). No lock. */
+size_t wr_keep_active(const struct wr_spans *spans);
+/* Called before the active bytes get fewer, and before the peak is read: so it is exact. */
+void wr_keep_count_active(struct wr_spans *spans);
+/* The same for the committed bytes. Both under the lock. */
+void wr_keep_count_committed(struct wr_spans *spans);
+/* Counts what purging a range came to; returns whether the kernel took it. No lock. */
+bool wr_keep_count_purge(struct wr_spans *spans, size_t bytes, int error);
+
+#endif
