@@ -62,20 +62,30 @@ void wr_keep_add(struct wr_spans *spans, struct wr_span *span) {
   wr_retain_add(&spans->retain, &span->member, wr_extent_touched(span), span->served);
 }
 
-struct wr_span *wr_keep_take(struct wr_spans *spans, unsigned class, size_t units) {
-  struct wr_span *span;
-  if (wr_list_is_empty(&spans->retained[class])) {
-    unsigned at = wr_extent_next_class(spans->retained, spans->retained_bits, class + 1);
-    if (at >= WR_RETAIN_CLASSES || WR_SPAN_OF_LINK(spans->retained[at].front)->units > 2 * units)
+/* The smallest span of up to twice `units` units that nothing has come back for yet, or NULL. Only
+ * the one freed last of each class is looked at. */
+static struct wr_span *find_larger(struct wr_spans *spans, unsigned class, size_t units) {
+  for (;;) {
+    struct wr_span *span;
+    class = wr_extent_next_class(spans->retained, spans->retained_bits, class + 1);
+    if (class >= WR_RETAIN_CLASSES)
       return NULL;
-    span = WR_SPAN_OF_LINK(spans->retained[at].front);
-    remove_retained(spans, span);
-    /* It belongs to this class from now on, so that the span freed last is found first. */
-    span->kind = (uint8_t) class;
-  } else {
     span = WR_SPAN_OF_LINK(spans->retained[class].front);
-    remove_retained(spans, span);
+    if (span->units > 2 * units)
+      return NULL;
+    if (wr_retain_is_once(&spans->retain, &span->member))
+      return span;
   }
+}
+
+struct wr_span *wr_keep_take(struct wr_spans *spans, unsigned class, size_t units) {
+  struct wr_link *last = spans->retained[class].front;
+  struct wr_span *span = last != NULL ? WR_SPAN_OF_LINK(last) : find_larger(spans, class, units);
+  if (span == NULL)
+    return NULL;
+  remove_retained(spans, span);
+  /* A larger one belongs to this class from now on, so that the span freed last is found first. */
+  span->kind = (uint8_t) class;
   span->served = true;
   wr_counter_bump(&spans->hits, 1);
   return span;

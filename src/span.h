@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Taking and giving spans: for payloads, and for slabs. A taker looks, in this order, for a
- * retained span of its class, for one of up to twice the size, for a much larger one that nothing
- * came back for yet and that may be split, for free address space, and for new address space. Only
- * the last makes a system call, outside the lock.
+ * retained span of its class, for one of up to twice the size or, to split it, of more that nothing
+ * has come back for yet, for free address space, and for new address space. Only the last makes a
+ * system call, outside the lock.
  */
 #ifndef WR_SPAN_H
 #define WR_SPAN_H

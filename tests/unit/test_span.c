@@ -116,14 +116,14 @@ START_TEST(the_last_freed_comes_first_in_every_class) {
 }
 END_TEST
 
-/* Runs a loop that takes and frees the same blocks in the same order; from its third round on it
+/* Runs a loop that takes and frees the same blocks in the same order; after `warm_up` rounds it
  * finds all it needs. */
-static void repeat(const size_t *sizes, const int *freed, int blocks) {
+static void repeat_after(int warm_up, const size_t *sizes, const int *freed, int blocks) {
   struct wr_span *span[48];
   size_t fresh = 0;
   begin(4096, 64 * MIB);
-  for (int round = 0; round < 8; round++) {
-    if (round == 2) {
+  for (int round = 0; round < warm_up + 6; round++) {
+    if (round == warm_up) {
       fake_forget();
       fresh = wr_counter_read(&spans->fresh_commits);
     }
@@ -136,6 +136,10 @@ static void repeat(const size_t *sizes, const int *freed, int blocks) {
   }
   ck_assert_uint_eq(fake_calls(FAKE_ANY), 0);
   ck_assert_uint_eq(wr_counter_read(&spans->fresh_commits), fresh);
+}
+
+static void repeat(const size_t *sizes, const int *freed, int blocks) {
+  repeat_after(2, sizes, freed, blocks);
 }
 
 START_TEST(a_repeated_loop_makes_no_call_and_commits_nothing) {
@@ -152,7 +156,8 @@ START_TEST(a_repeated_loop_makes_no_call_and_commits_nothing) {
 }
 END_TEST
 
-/* Blocks of one class, not equally long, each of which comes back as another of the three. */
+/* Blocks of one class, not equally long, each of which comes back as another of the three: then it
+ * may take as many rounds as blocks until each span was touched as far as the longest. */
 START_TEST(a_repeated_loop_may_free_in_any_order) {
   static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                    {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
@@ -160,7 +165,7 @@ START_TEST(a_repeated_loop_may_free_in_any_order) {
     for (int large = 0; large < 3; large++) {
       size_t sizes[3] = {MIB - 50000, MIB - 50000, MIB - 50000};
       sizes[large] = MIB;
-      repeat(sizes, orders[order], 3);
+      repeat_after(3, sizes, orders[order], 3);
     }
 }
 END_TEST
@@ -174,12 +179,44 @@ static struct wr_span *make_reused(size_t units) {
   return span;
 }
 
+/* Makes a retained span of `units` that nothing has come back for. */
+static struct wr_span *make_once(size_t units) {
+  struct wr_span *span = take(units << WR_UNIT_SHIFT);
+  give(span);
+  return span;
+}
+
+/* What a loop comes back for is not taken away from it by another size. */
+START_TEST(a_span_that_is_used_again_serves_its_class_only) {
+  struct wr_span *kept;
+  begin(4096, SIZE_MAX);
+  kept = make_reused(32);
+  ck_assert_ptr_ne(take((size_t)26 << WR_UNIT_SHIFT), kept);
+  ck_assert_ptr_ne(take((size_t)16 << WR_UNIT_SHIFT), kept);
+  ck_assert_ptr_ne(take((size_t)1 << WR_UNIT_SHIFT), kept);
+}
+END_TEST
+
+/* The span that stands in is found first from then on, also when others of its class are freed. */
+START_TEST(a_larger_span_that_stands_in_is_the_last_freed_too) {
+  struct wr_span *larger, *own;
+  begin(4096, SIZE_MAX);
+  larger = make_once(32);
+  ck_assert_ptr_eq(take((size_t)20 << WR_UNIT_SHIFT), larger);
+  own = take((size_t)20 << WR_UNIT_SHIFT);
+  give(own);
+  give(larger);
+  ck_assert_ptr_eq(take((size_t)20 << WR_UNIT_SHIFT), larger);
+  ck_assert_ptr_eq(take((size_t)20 << WR_UNIT_SHIFT), own);
+}
+END_TEST
+
 START_TEST(a_retained_span_serves_down_to_half_of_it) {
   static const size_t lengths[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 20, 32, 64};
   begin(4096, SIZE_MAX);
   for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
     for (size_t units = 1; units <= lengths[i]; units++) {
-      struct wr_span *kept = make_reused(lengths[i]), *span;
+      struct wr_span *kept = make_once(lengths[i]), *span;
       size_t rounded;
       bool whole;
       (void)wr_extent_class(units, &rounded);
@@ -339,10 +376,10 @@ START_TEST(stale_says_what_may_not_be_zero) {
   give(again);
   /* Half of it is purged, from its end. */
   (void)wr_keep_reduce(spans, 2 * MIB);
-  again = wr_span_take(spans, 4 * MIB, 1, &stale);
+  again = wr_span_take(spans, 3 * MIB, 1, &stale);
   ck_assert_ptr_eq(again, span);
   ck_assert_uint_ge(stale, 2 * MIB);
-  for (size_t at = stale; at < 4 * MIB; at += 4096)
+  for (size_t at = stale; at < 3 * MIB; at += 4096)
     ck_assert_int_eq(again->user[at], 0);
 }
 END_TEST
@@ -494,6 +531,8 @@ END_TEST
 UNIT_SUITE(span, classes_are_eight_a_doubling, blocks_are_aligned_zeroed_and_recorded,
            only_the_blocks_address_gives_it_back, the_last_freed_comes_first_in_every_class,
            a_repeated_loop_makes_no_call_and_commits_nothing, a_repeated_loop_may_free_in_any_order,
+           a_span_that_is_used_again_serves_its_class_only,
+           a_larger_span_that_stands_in_is_the_last_freed_too,
            a_retained_span_serves_down_to_half_of_it,
            a_large_span_that_nothing_came_back_for_is_split, the_rest_of_a_split_serves_what_fits,
            a_large_span_that_is_used_again_is_not_split, free_neighbours_are_joined,
