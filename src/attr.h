@@ -6,6 +6,8 @@
 #ifndef WR_ATTR_H
 #define WR_ATTR_H
 
+#include <limits.h> /* any header of libc, to know whose it is */
+
 #define WR_LIKELY(x) __builtin_expect(!!(x), 1)
 #define WR_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define WR_INLINE static inline __attribute__((always_inline))
@@ -18,6 +20,24 @@
 /* One pointer and one integer a thread: small enough for the room that every libc keeps for
  * libraries loaded by dlopen, and read without a call. */
 #define WR_TLS __thread __attribute__((tls_model("initial-exec")))
+
+/* Whether this is part of a shared library: libtool says so. */
+#ifdef PIC
+#define WR_SHARED 1
+#else
+#define WR_SHARED 0
+#endif
+
+/* glibc passes main's arguments to constructors, also to those that run before it has set environ;
+ * others pass none. */
+#ifdef __GLIBC__
+#define WR_LOAD_ARGUMENTS \
+  int count __attribute__((unused)), char **arguments __attribute__((unused)), char **environment
+#define WR_LOAD_ENVIRONMENT environment
+#else
+#define WR_LOAD_ARGUMENTS void
+#define WR_LOAD_ENVIRONMENT NULL
+#endif
 
 /* ThreadSanitizer knows neither memory outside the ranges it maps nor locks handed over by the
  * kernel, so the system layer uses neither under it. */

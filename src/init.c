@@ -16,8 +16,9 @@ static bool without_environment;
 
 struct wr_options wr_init_options;
 
-static void read_options(void) {
-  char **environment = wr_os_environment();
+static void read_options(char **environment) {
+  if (environment == NULL)
+    environment = wr_os_environment();
   without_environment = environment == NULL;
   wr_options_read(&wr_init_options, wr_os_secure() ? NULL : environment, wr_misuse_say);
 }
@@ -26,7 +27,7 @@ static WR_COLD void bring_up(void) {
   int expected = COLD;
   if (atomic_compare_exchange_strong_explicit(&state, &expected, BUSY, memory_order_relaxed,
                                               memory_order_relaxed)) {
-    read_options();
+    read_options(NULL);
     wr_source_init_os(&wr_arena_default.source, wr_init_options.thp);
     wr_arena_init(&wr_arena_default, wr_init_options.retain, wr_os_hint());
     wr_thread_init();
@@ -43,11 +44,11 @@ void wr_init(void) {
     bring_up();
 }
 
-void wr_init_late(void) {
+void wr_init_late(char **environment) {
   wr_init();
   if (!without_environment)
     return;
-  read_options();
+  read_options(environment);
   wr_arena_default.source.thp = wr_init_options.thp;
   wr_keep_set_mark(&wr_arena_default.spans, wr_init_options.retain);
 }

@@ -15,7 +15,8 @@ extern struct wr_options wr_init_options;
 void wr_init(void);
 
 /* In the constructor, when the environment can be read for certain: reads the options now if they
- * could not be read at bring-up. */
-void wr_init_late(void);
+ * could not be read at bring-up, from `environment` or, if that is NULL, from where bring-up looks.
+ */
+void wr_init_late(char **environment);
 
 #endif

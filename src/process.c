@@ -4,12 +4,13 @@
  * come before the constructor.
  *
  * Lock order, which fork takes whole: the pool of heaps, every heap, growing, the spans, the meta
- * memory. The handlers are registered in the constructor, before a program's own, so that libc
- * calls them after a program's prepare handlers and before its parent and child handlers, which
- * may allocate.
+ * memory. The handlers are registered in the constructor, which runs before those of all other
+ * libraries (-z initfirst), so that libc calls them after a program's prepare handlers and before
+ * its parent and child handlers, which may allocate.
  */
 #include "process.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -92,10 +93,26 @@ static void report_at_exit(const struct wr_sink *sink) {
     wr_os_close(fd);
 }
 
-static __attribute__((constructor)) void at_load(void) {
-  wr_init_late();
+/*
+ * Whether the program's calls of weir come here. In a process that has libweir linked and
+ * libweir_malloc preloaded, both are loaded, and only one of them is to speak.
+ */
+static bool is_in_force(void) {
+#if WR_SHARED
+  return dlsym(RTLD_DEFAULT, "weir_version") == (void *)weir_version;
+#else
+  return true;
+#endif
+}
+
+static __attribute__((constructor)) void at_load(WR_LOAD_ARGUMENTS) {
+  wr_init_late(WR_LOAD_ENVIRONMENT);
   if (&wr_process_hooked == NULL)
     (void)pthread_atfork(wr_process_before_fork, wr_process_after_fork, wr_process_forked);
+  if ((wr_init_options.verbose || wr_init_options.stats.kind != WR_SINK_NONE) && !is_in_force()) {
+    wr_init_options.verbose = false;
+    wr_init_options.stats.kind = WR_SINK_NONE;
+  }
   if (wr_init_options.verbose)
     say_active();
   if (wr_init_options.stats.kind != WR_SINK_NONE && wr_init_options.stats.path == NULL)

@@ -21,7 +21,7 @@ START_TEST(bring_up_is_done_once) {
   ck_assert_uint_eq(mark, wr_init_options.retain);
   weir_set_retain(12345);
   wr_init();
-  wr_init_late();
+  wr_init_late(NULL);
   ck_assert_uint_eq(weir_retain(), 12345);
 }
 END_TEST
