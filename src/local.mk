@@ -35,7 +35,7 @@ weir_sources = \
   src/list.h \
   src/attr.h
 
-library_cflags = $(AM_CFLAGS) $(LIBRARY_CFLAGS) -fvisibility=hidden -ftls-model=initial-exec
+library_cflags = $(AM_CFLAGS) $(LIBRARY_CFLAGS) -D_GNU_SOURCE -fvisibility=hidden -ftls-model=initial-exec
 # The interface's version, libtool's way: current:revision:age.
 library_ldflags = $(AM_LDFLAGS) $(LIBRARY_LDFLAGS) -version-info 0:0:0
 

@@ -17,7 +17,8 @@
 size_t wr_os_page_size(void);
 
 /* An address, a multiple of 64 KiB, around which nothing else is likely to be mapped and which
- * differs between processes; NULL when the system shall choose. */
+ * differs between processes; half a gibibyte or more below a multiple of one; NULL when the system
+ * shall choose. */
 void *wr_os_hint(void);
 
 /*

@@ -58,7 +58,8 @@ void *wr_os_hint(void) {
   (void)syscall(SYS_getrandom, &random, sizeof random, GRND_NONBLOCK);
   errno = saved;
   spread = random % (top / 8);
-  return (void *)wr_bits_down(top / 2 + spread, HINT_UNIT);
+  /* In the lower half of a gibibyte, which one node of the page map covers. */
+  return (void *)wr_bits_down((top / 2 + spread) & ~((uintptr_t)1 << 29), HINT_UNIT);
 #endif
 }
 

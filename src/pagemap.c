@@ -13,13 +13,13 @@ struct wr_pagemap wr_pagemap;
   (WR_UNIT_SHIFT + WR_PAGEMAP_LEAF_BITS + WR_PAGEMAP_MIDDLE_BITS + WR_PAGEMAP_ROOT_BITS)
 
 /* The node in *slot, made when there is none; NULL when memory is out. */
-static void *make_node(struct wr_meta *meta, _Atomic(void *) *slot, size_t size) {
+static void *make_node(struct wr_meta *meta, _Atomic(void *) *slot, size_t size, size_t alignment) {
   /* Acquire: pairs with the release below, when another arena's thread made the node. */
   void *node = atomic_load_explicit(slot, memory_order_acquire);
   void *fresh;
   if (node != NULL)
     return node;
-  fresh = wr_meta_take(meta, size, 4096);
+  fresh = wr_meta_take(meta, size, alignment);
   if (fresh == NULL)
     return NULL;
   /* Release: pairs with the acquires above and in wr_pagemap_find. A thread that loses the race
@@ -30,6 +30,29 @@ static void *make_node(struct wr_meta *meta, _Atomic(void *) *slot, size_t size)
   return node;
 }
 
+static struct wr_pagemap_leaf *make_leaf(struct wr_meta *meta, uintptr_t at) {
+  struct wr_pagemap_middle *middle =
+      make_node(meta,
+                (_Atomic(void *) *)&wr_pagemap.middle[WR_PAGEMAP_INDEX(
+                    at, WR_PAGEMAP_LEAF_BITS + WR_PAGEMAP_MIDDLE_BITS, WR_PAGEMAP_ROOT_BITS)],
+                sizeof *middle, 64);
+  if (middle == NULL)
+    return NULL;
+  return make_node(meta,
+                   (_Atomic(void *) *)&middle
+                       ->leaf[WR_PAGEMAP_INDEX(at, WR_PAGEMAP_LEAF_BITS, WR_PAGEMAP_MIDDLE_BITS)],
+                   sizeof(struct wr_pagemap_leaf), 4096);
+}
+
+/* Makes `leaf` the one that is found at once, unless there is one. */
+static void make_first(struct wr_pagemap_leaf *leaf, uintptr_t at) {
+  struct wr_pagemap_leaf *none = NULL;
+  if (atomic_compare_exchange_strong_explicit(&wr_pagemap.first, &none, leaf, memory_order_relaxed,
+                                              memory_order_relaxed))
+    /* Release: pairs with the acquire in wr_pagemap_find. */
+    atomic_store_explicit(&wr_pagemap.first_key, WR_PAGEMAP_KEY(at), memory_order_release);
+}
+
 bool wr_pagemap_cover(struct wr_meta *meta, const void *address, size_t length) {
   uintptr_t first = wr_bits_down((uintptr_t)address, LEAF_BYTES);
   uintptr_t last = (uintptr_t)address + length - 1;
@@ -38,17 +61,10 @@ bool wr_pagemap_cover(struct wr_meta *meta, const void *address, size_t length) 
     return false;
 #endif
   for (uintptr_t at = first; at <= last; at += LEAF_BYTES) {
-    struct wr_pagemap_middle *middle =
-        make_node(meta,
-                  (_Atomic(void *) *)&wr_pagemap.middle[WR_PAGEMAP_INDEX(
-                      at, WR_PAGEMAP_LEAF_BITS + WR_PAGEMAP_MIDDLE_BITS, WR_PAGEMAP_ROOT_BITS)],
-                  sizeof *middle);
-    if (middle == NULL ||
-        make_node(meta,
-                  (_Atomic(void *) *)&middle
-                      ->leaf[WR_PAGEMAP_INDEX(at, WR_PAGEMAP_LEAF_BITS, WR_PAGEMAP_MIDDLE_BITS)],
-                  sizeof(struct wr_pagemap_leaf)) == NULL)
+    struct wr_pagemap_leaf *leaf = make_leaf(meta, at);
+    if (leaf == NULL)
       return false;
+    make_first(leaf, at);
     if (at > UINTPTR_MAX - LEAF_BYTES)
       break;
   }
@@ -58,14 +74,7 @@ bool wr_pagemap_cover(struct wr_meta *meta, const void *address, size_t length) 
 void wr_pagemap_set(const void *address, size_t length, struct wr_span *span) {
   for (size_t done = 0; done < length; done += WR_UNIT) {
     const char *at = (const char *)address + done;
-    struct wr_pagemap_middle *middle = atomic_load_explicit(
-        &wr_pagemap.middle[WR_PAGEMAP_INDEX(at, WR_PAGEMAP_LEAF_BITS + WR_PAGEMAP_MIDDLE_BITS,
-                                            WR_PAGEMAP_ROOT_BITS)],
-        memory_order_relaxed);
-    struct wr_pagemap_leaf *leaf = atomic_load_explicit(
-        &middle->leaf[WR_PAGEMAP_INDEX(at, WR_PAGEMAP_LEAF_BITS, WR_PAGEMAP_MIDDLE_BITS)],
-        memory_order_relaxed);
-    atomic_store_explicit(&leaf->span[WR_PAGEMAP_INDEX(at, 0, WR_PAGEMAP_LEAF_BITS)], span,
-                          memory_order_relaxed);
+    atomic_store_explicit(&wr_pagemap_leaf(at)->span[WR_PAGEMAP_INDEX(at, 0, WR_PAGEMAP_LEAF_BITS)],
+                          span, memory_order_relaxed);
   }
 }

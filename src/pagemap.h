@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From an address to the span that holds it: a radix tree of three levels over units of 64 KiB,
- * for addresses of up to 48 bits. A small process touches one page of each level. Nodes are made
- * on demand and never freed. Readers take no lock; writers hold the lock of the arena that owns
- * the range, and nodes are published by a compare-and-swap, so that arenas need not share one.
+ * for addresses of up to 48 bits. A leaf covers 1 GiB, of which a process touches a page for each
+ * 32 MiB it uses. The first leaf is found without the levels above it: most processes have no
+ * other. Nodes are made on demand and never freed. Readers take no lock; writers hold the lock of
+ * the arena that owns the range, and nodes are published by a compare-and-swap, so that arenas need
+ * not share one.
  *
  * Entries are read and written relaxed: a program that passes a block to another thread orders
  * the write of the block's entry before that thread's read of it.
@@ -23,12 +25,12 @@
 #define WR_UNIT_SHIFT 16
 #define WR_UNIT ((size_t)1 << WR_UNIT_SHIFT)
 
-#define WR_PAGEMAP_LEAF_BITS 11
+#define WR_PAGEMAP_LEAF_BITS 14
 #if UINTPTR_MAX > UINT32_MAX
-#define WR_PAGEMAP_MIDDLE_BITS 9
+#define WR_PAGEMAP_MIDDLE_BITS 6
 #define WR_PAGEMAP_ROOT_BITS 12
 #else
-#define WR_PAGEMAP_MIDDLE_BITS 4
+#define WR_PAGEMAP_MIDDLE_BITS 1
 #define WR_PAGEMAP_ROOT_BITS 1
 #endif
 
@@ -43,33 +45,49 @@ struct wr_pagemap_middle {
 };
 
 struct wr_pagemap {
+  /* The first leaf ever made, and the part of its addresses above what it resolves. Constant once
+   * set, the key last: release there, acquire in wr_pagemap_find. 0 is the key of no span. */
+  _Atomic(uintptr_t) first_key;
+  _Atomic(struct wr_pagemap_leaf *) first;
   _Atomic(struct wr_pagemap_middle *) middle[(size_t)1 << WR_PAGEMAP_ROOT_BITS];
 };
 
 /* The process has one address space, so it has one map. */
 extern struct wr_pagemap wr_pagemap;
 
+#define WR_PAGEMAP_KEY(address) ((uintptr_t)(address) >> (WR_UNIT_SHIFT + WR_PAGEMAP_LEAF_BITS))
+
 #define WR_PAGEMAP_INDEX(address, skip, bits) \
   (((uintptr_t)(address) >> (WR_UNIT_SHIFT + (skip))) & (((uintptr_t)1 << (bits)) - 1))
 
-/*
- * The span recorded for the unit of `address`, or NULL. Bits of the address above the 48th are
- * ignored, and an entry may be stale inside a free range: callers check that the span holds the
- * address.
- */
-WR_INLINE struct wr_span *wr_pagemap_find(const void *address) {
+/* The leaf that resolves an address, or NULL. */
+WR_INLINE struct wr_pagemap_leaf *wr_pagemap_leaf(const void *address) {
   struct wr_pagemap_middle *middle;
-  struct wr_pagemap_leaf *leaf;
-  /* Acquire: pairs with the release in make_node, so that a new node is seen as zero. */
+  /* Acquire: pairs with the releases in pagemap.c, so that a new node is seen as zero. */
   middle = atomic_load_explicit(
       &wr_pagemap.middle[WR_PAGEMAP_INDEX(address, WR_PAGEMAP_LEAF_BITS + WR_PAGEMAP_MIDDLE_BITS,
                                           WR_PAGEMAP_ROOT_BITS)],
       memory_order_acquire);
-  if (WR_UNLIKELY(middle == NULL))
+  if (middle == NULL)
     return NULL;
-  leaf = atomic_load_explicit(
+  return atomic_load_explicit(
       &middle->leaf[WR_PAGEMAP_INDEX(address, WR_PAGEMAP_LEAF_BITS, WR_PAGEMAP_MIDDLE_BITS)],
       memory_order_acquire);
+}
+
+/*
+ * The span recorded for the unit of `address`, or NULL. Bits of the address above the 48th may be
+ * ignored, and an entry may be stale inside a free range: callers check that the span holds the
+ * address.
+ */
+WR_INLINE struct wr_span *wr_pagemap_find(const void *address) {
+  struct wr_pagemap_leaf *leaf;
+  /* Acquire: pairs with the release in wr_pagemap_cover. */
+  if (WR_LIKELY(WR_PAGEMAP_KEY(address) ==
+                atomic_load_explicit(&wr_pagemap.first_key, memory_order_acquire)))
+    leaf = atomic_load_explicit(&wr_pagemap.first, memory_order_relaxed);
+  else
+    leaf = wr_pagemap_leaf(address);
   if (WR_UNLIKELY(leaf == NULL))
     return NULL;
   return atomic_load_explicit(&leaf->span[WR_PAGEMAP_INDEX(address, 0, WR_PAGEMAP_LEAF_BITS)],

@@ -99,7 +99,9 @@ static void report_at_exit(const struct wr_sink *sink) {
  */
 static bool is_in_force(void) {
 #if WR_SHARED
-  return dlsym(RTLD_DEFAULT, "weir_version") == (void *)weir_version;
+  void *found = dlsym(RTLD_DEFAULT, "weir_version");
+  /* A program that weir is part of need not tell of it. */
+  return found == NULL || found == (void *)weir_version;
 #else
   return true;
 #endif

@@ -5,7 +5,8 @@
  * Every function here may be called from any thread at any time, before main, in a child after
  * fork, and during and after the destruction of a thread's local data; none may be called from a
  * signal handler. "Lock" below means the allocator's own priority-inheriting locks, which are held
- * for tens of nanoseconds and never across a system call that maps, purges or prints.
+ * for tens of nanoseconds and never across a system call that purges or prints. A thread holds
+ * the lock of its own heap, which others take only to fork, trim, count and help, while it maps.
  */
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
@@ -74,9 +75,10 @@ void *weir_aligned_alloc(size_t alignment, size_t size) WEIR_MALLOC WEIR_SIZE(2)
  *
  * A pointer that is not the start of a live block stops the program (SIGABRT) with one line on
  * stderr that names the fault and the address.
- * cost  constant time and no lock for a block of up to 64 KiB taken by this thread; one atomic
- *       push for one taken by another; one lock over 64 KiB. Memory over the mark is given back
- *       to the kernel before the call returns, outside every lock.
+ * cost  up to 64 KiB: constant time and no lock for a block taken by this thread, but for a lock
+ * when its slab was full or becomes empty; one atomic push for a block taken by another, and once
+ *       in a mebibyte of those a lock for each 64 of them. Over 64 KiB: one lock. Memory over the
+ *       mark is given back to the kernel before the call returns, outside every lock.
  */
 void weir_free(void *block);
 
@@ -88,8 +90,12 @@ size_t weir_usable_size(const void *block);
 size_t weir_retain(void);
 
 /**
- * Set the retention mark: how many bytes of free memory may stay resident. What is over the new
- * mark is given back before the call returns. Takes one lock; purges outside it.
+ * Set the retention mark: how many bytes of free memory may stay resident, in whole spans and
+ * slabs. What is over the new mark is given back before the call returns. Takes one lock, and below
+ * 1 MiB, where no heap keeps an empty slab either, all those of weir_trim; purges outside them.
+ *
+ * Outside the mark stand: up to 1 MiB of empty slabs a thread; free blocks of slabs that hold live
+ * ones ("fragmented"); and up to 1 MiB a thread of what others have freed and it has not seen yet.
  */
 void weir_set_retain(size_t bytes);
 
@@ -97,8 +103,9 @@ void weir_set_retain(size_t bytes);
  * Give free memory of all threads back to the kernel, coldest first, until at most `keep` bytes of
  * it stay resident. It has left the resident set when the call returns. The mark is unchanged.
  *
- * returns bytes given back. Takes each heap's lock once and the arena's lock a few times; time is
- *         in proportion to the number of slabs and of bytes given back.
+ * returns bytes given back meanwhile, by any thread. With `keep` of 0, address space that nothing
+ *         is left in may be unmapped too. Takes each heap's lock a few times and the arena's; time
+ * is in proportion to the number of blocks that others have freed and of bytes given back.
  */
 size_t weir_trim(size_t keep);
 
