@@ -26,12 +26,15 @@ void *wr_alloc_aligned(size_t alignment, size_t size);
 void *wr_alloc_refuse(void);
 
 WR_INLINE void *wr_alloc_take(size_t size) {
-  if (WR_LIKELY(size <= WR_BLOCK_MAX)) {
-    void *block = wr_heap_take(wr_heap_self, wr_sizeclass_of(size));
-    if (WR_LIKELY(block != NULL))
-      return block;
-  }
-  return wr_alloc_slow(size);
+  void *block;
+  /* The sizes that are looked up come first: one comparison fewer for what is allocated most. */
+  if (WR_LIKELY(size <= WR_SIZECLASS_TABLE_MAX))
+    block = wr_heap_take(wr_heap_self, wr_sizeclass_table[(size + 15) / 16]);
+  else if (size <= WR_BLOCK_MAX)
+    block = wr_heap_take(wr_heap_self, wr_sizeclass_of(size));
+  else
+    return wr_alloc_slow(size);
+  return WR_LIKELY(block != NULL) ? block : wr_alloc_slow(size);
 }
 
 #endif
