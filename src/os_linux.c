@@ -26,7 +26,8 @@
 #define MEMBARRIER_PRIVATE_EXPEDITED (1 << 3)
 #define MEMBARRIER_REGISTER_PRIVATE_EXPEDITED (1 << 4)
 
-#define PROBE_PAGES 4096
+/* Small, for the stack of a thread whose pages are counted. */
+#define PROBE_PAGES 512
 /* Spans start at multiples of this. */
 #define HINT_UNIT ((uintptr_t)1 << 16)
 

@@ -5,6 +5,7 @@
 unit_tests = \
   tests/unit/test_alloc.c \
   tests/unit/test_bits.c \
+  tests/unit/test_extent.c \
   tests/unit/test_free.c \
   tests/unit/test_heap.c \
   tests/unit/test_init.c \
