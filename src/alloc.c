@@ -71,6 +71,12 @@ void *wr_alloc_try(size_t size) {
 
 WR_NOINLINE void *wr_alloc_slow(size_t size) {
   size_t stale;
+  /* A payload that is there needs no more than this; anything else goes the long way. */
+  if (size > WR_BLOCK_MAX && size <= WR_SPAN_MAX && wr_init_is_ready()) {
+    struct wr_span *span = wr_span_take(&wr_arena_default.spans, size, 1, &stale);
+    if (WR_LIKELY(span != NULL))
+      return span->user;
+  }
   return take(size, 1, &stale);
 }
 

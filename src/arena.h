@@ -11,8 +11,9 @@
 #include "source.h"
 #include "span.h"
 
+/* The small parts come first: what bring-up writes, and what taking and giving a payload reads, is
+ * one page of the default arena. */
 struct wr_arena {
-  struct wr_spans spans;
   struct wr_source source;
   struct wr_meta meta;
   /* Every heap ever made, newest first; heaps are never unmade. Release when one is added, acquire
@@ -20,6 +21,7 @@ struct wr_arena {
   _Atomic(struct wr_heap *) heaps;
   wr_counter heap_count;
   wr_counter out_of_memory;
+  struct wr_spans spans;
 };
 
 extern struct wr_arena wr_arena_default;

@@ -61,7 +61,7 @@ WR_NOINLINE void wr_free_slow(void *block, struct wr_span *span) {
   owner = owner_of(span);
   if (owner >= WR_OWNER_HEAP)
     give_block(block, span, wr_heap_of(owner));
-  else if (owner != WR_OWNER_PAYLOAD || !wr_span_give(span, block))
+  else if (!wr_span_give(span, block))
     stop(block, span);
 }
 

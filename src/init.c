@@ -9,9 +9,7 @@
 #include "os.h"
 #include "thread.h"
 
-enum { COLD, BUSY, READY };
-
-static _Atomic(int) state;
+_Atomic(int) wr_init_state;
 static bool without_environment;
 
 struct wr_options wr_init_options;
@@ -23,29 +21,24 @@ static void read_options(char **environment) {
   wr_options_read(&wr_init_options, wr_os_secure() ? NULL : environment, wr_misuse_say);
 }
 
-static WR_COLD void bring_up(void) {
-  int expected = COLD;
-  if (atomic_compare_exchange_strong_explicit(&state, &expected, BUSY, memory_order_relaxed,
-                                              memory_order_relaxed)) {
+WR_COLD void wr_init_bring_up(void) {
+  int expected = WR_INIT_COLD;
+  if (atomic_compare_exchange_strong_explicit(&wr_init_state, &expected, WR_INIT_BUSY,
+                                              memory_order_relaxed, memory_order_relaxed)) {
     read_options(NULL);
     wr_source_init_os(&wr_arena_default.source, wr_init_options.thp);
     wr_arena_init(&wr_arena_default, wr_init_options.retain, wr_os_hint());
     wr_thread_init();
     /* Release: pairs with the acquires in this file. */
-    atomic_store_explicit(&state, READY, memory_order_release);
+    atomic_store_explicit(&wr_init_state, WR_INIT_READY, memory_order_release);
   }
-  while (atomic_load_explicit(&state, memory_order_acquire) != READY)
+  while (atomic_load_explicit(&wr_init_state, memory_order_acquire) != WR_INIT_READY)
     wr_os_yield();
 }
 
-void wr_init(void) {
-  /* Acquire: pairs with the release in bring_up. */
-  if (WR_UNLIKELY(atomic_load_explicit(&state, memory_order_acquire) != READY))
-    bring_up();
-}
-
 void wr_init_late(char **environment) {
-  wr_init();
+  /* Not wr_init: its look at the state would cost a page fault before the one of the store. */
+  wr_init_bring_up();
   if (!without_environment)
     return;
   read_options(environment);

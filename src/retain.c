@@ -8,34 +8,10 @@
 
 #define MEMBER(link) WR_LIST_MEMBER(link, struct wr_retain_member, age)
 
-static void grow_total(struct wr_retain *retain, size_t bytes) {
-  size_t total = wr_counter_read(&retain->total) + bytes;
-  wr_counter_set(&retain->total, total);
-  wr_counter_peak(&retain->peak, total);
-}
-
-void wr_retain_add(struct wr_retain *retain, struct wr_retain_member *member, size_t bytes,
-                   bool reused) {
-  member->stamp = retain->clock++;
-  member->epoch = reused ? retain->epoch : retain->epoch - 1;
-  wr_list_add_front(reused ? &retain->reused : &retain->once, &member->age);
-  grow_total(retain, bytes);
-}
-
 void wr_retain_return(struct wr_retain *retain, struct wr_retain_member *member, size_t bytes) {
   wr_list_add_back(wr_retain_is_once(retain, member) ? &retain->once : &retain->reused,
                    &member->age);
-  grow_total(retain, bytes);
-}
-
-void wr_retain_remove(struct wr_retain *retain, struct wr_retain_member *member, size_t bytes) {
-  wr_list_remove(wr_retain_is_once(retain, member) ? &retain->once : &retain->reused, &member->age);
-  wr_counter_bump(&retain->total, -bytes);
-}
-
-size_t wr_retain_excess(const struct wr_retain *retain, size_t target) {
-  size_t total = wr_counter_read(&retain->total);
-  return total > target ? total - target : 0;
+  wr_retain_grow(retain, bytes);
 }
 
 struct wr_retain_member *wr_retain_coldest(const struct wr_retain *retain) {

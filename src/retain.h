@@ -42,21 +42,43 @@ struct wr_retain_member {
   uint32_t stamp; /* wr_retain.clock when it was added */
 };
 
-/* Adds a member of `bytes` that was just freed. `reused`: it was served from retained memory. */
-void wr_retain_add(struct wr_retain *retain, struct wr_retain_member *member, size_t bytes,
-                   bool reused);
-/* Puts a member back where it is the next to go, with `bytes` left of it. */
-void wr_retain_return(struct wr_retain *retain, struct wr_retain_member *member, size_t bytes);
-void wr_retain_remove(struct wr_retain *retain, struct wr_retain_member *member, size_t bytes);
-
 /* Whether the member was never served again since it was fresh, or has lost its place. */
 WR_INLINE bool wr_retain_is_once(const struct wr_retain *retain,
                                  const struct wr_retain_member *member) {
   return member->epoch != retain->epoch;
 }
 
+/* Counts `bytes` more. */
+WR_INLINE void wr_retain_grow(struct wr_retain *retain, size_t bytes) {
+  size_t total = wr_counter_read(&retain->total) + bytes;
+  wr_counter_set(&retain->total, total);
+  wr_counter_peak(&retain->peak, total);
+}
+
+/* Adds a member of `bytes` that was just freed. `reused`: it was served from retained memory. */
+WR_INLINE void wr_retain_add(struct wr_retain *retain, struct wr_retain_member *member,
+                             size_t bytes, bool reused) {
+  member->stamp = retain->clock++;
+  member->epoch = reused ? retain->epoch : retain->epoch - 1;
+  wr_list_add_front(reused ? &retain->reused : &retain->once, &member->age);
+  wr_retain_grow(retain, bytes);
+}
+
+/* Puts a member back where it is the next to go, with `bytes` left of it. */
+void wr_retain_return(struct wr_retain *retain, struct wr_retain_member *member, size_t bytes);
+
+/* Takes a member out, of which `bytes` were retained. */
+WR_INLINE void wr_retain_remove(struct wr_retain *retain, struct wr_retain_member *member,
+                                size_t bytes) {
+  wr_list_remove(wr_retain_is_once(retain, member) ? &retain->once : &retain->reused, &member->age);
+  wr_counter_bump(&retain->total, -bytes);
+}
+
 /* Bytes over `target`. */
-size_t wr_retain_excess(const struct wr_retain *retain, size_t target);
+WR_INLINE size_t wr_retain_excess(const struct wr_retain *retain, size_t target) {
+  size_t total = wr_counter_read(&retain->total);
+  return total > target ? total - target : 0;
+}
 
 /* The member to give up next, or NULL. */
 struct wr_retain_member *wr_retain_coldest(const struct wr_retain *retain);

@@ -7,14 +7,16 @@
  * Only in shared libraries. In a static program libstdc++'s own operators call malloc, which is
  * weir, and there is no next definition to hand over to.
  */
-#ifdef PIC
-
+/* Outside of the condition, because libtool compiles the file twice and keeps the list of what it
+ * depends on of the second time, without PIC. */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdlib.h>
 
 #include "../misuse.h"
 #include "../weir.h"
+
+#ifdef PIC
 
 #if UINTPTR_MAX > UINT32_MAX
 #define SIZE "m" /* size_t is unsigned long */
