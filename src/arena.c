@@ -13,9 +13,9 @@ void wr_arena_init(struct wr_arena *arena, size_t mark, void *hint) {
 }
 
 void wr_arena_lock_all(struct wr_arena *arena) {
-  wr_lock_take(&arena->spans.growing);
-  wr_lock_take(&arena->spans.lock);
-  wr_lock_take(&arena->meta.lock);
+  wr_lock_hold(&arena->spans.growing);
+  wr_lock_hold(&arena->spans.lock);
+  wr_lock_hold(&arena->meta.lock);
 }
 
 void wr_arena_unlock_all(struct wr_arena *arena) {

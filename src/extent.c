@@ -138,7 +138,7 @@ struct wr_span *wr_extent_cut(struct wr_spans *spans, struct wr_span *span, size
   span->served = rest->served = false;
   rest->probed = span->probed;
   span->member.epoch = rest->member.epoch = spans->retain.epoch - 1;
-  span->member.stamp = rest->member.stamp = spans->retain.clock;
+  span->member.stamp = rest->member.stamp = spans->retain.clock++;
   wr_pagemap_set(rest->base, WR_UNIT, rest);
   return rest;
 }
@@ -175,13 +175,21 @@ static size_t shortfall(struct wr_spans *spans, size_t units) {
   return units - there;
 }
 
-void wr_extent_unmap(struct wr_spans *spans, struct wr_span *span) {
+bool wr_extent_unmap(struct wr_spans *spans, struct wr_span *span) {
   size_t length = wr_extent_length(span);
-  wr_source_unmap(spans->source, span->base, length);
+  bool unmapped = wr_source_unmap(spans->source, span->base, length) == 0;
+  /* A process may have no more mappings, and unmapping can make two of one. */
+  if (!unmapped && span->dirty > 0 && wr_source_purge(spans->source, span->base, span->dirty) == 0)
+    span->dirty = 0;
   wr_lock_take(&spans->lock);
-  wr_counter_bump(&spans->mapped, -length);
-  give_spare(spans, span);
+  if (unmapped) {
+    wr_counter_bump(&spans->mapped, -length);
+    give_spare(spans, span);
+  } else if (span->dirty == 0) {
+    wr_extent_join(spans, span);
+  }
   wr_lock_give(&spans->lock);
+  return unmapped;
 }
 
 void wr_extent_unmap_free(struct wr_spans *spans, size_t units) {
@@ -196,9 +204,8 @@ void wr_extent_unmap_free(struct wr_spans *spans, size_t units) {
       remove_free(spans, span);
     }
     wr_lock_give(&spans->lock);
-    if (span == NULL)
+    if (span == NULL || !wr_extent_unmap(spans, span))
       return;
-    wr_extent_unmap(spans, span);
   }
 }
 
@@ -210,7 +217,7 @@ static bool map(struct wr_spans *spans, size_t length, void **address) {
   else if (wr_source_map(spans->source, spans->end, length, WR_UNIT, address) != 0)
     return false;
   if (!wr_pagemap_cover(spans->meta, *address, length)) {
-    wr_source_unmap(spans->source, *address, length);
+    (void)wr_source_unmap(spans->source, *address, length);
     return false;
   }
   spans->end = (char *)*address + length;
@@ -239,6 +246,6 @@ bool wr_extent_grow(struct wr_spans *spans, size_t units, bool all) {
   }
   wr_lock_give(&spans->lock);
   if (span == NULL)
-    wr_source_unmap(spans->source, address, length);
+    (void)wr_source_unmap(spans->source, address, length);
   return true;
 }

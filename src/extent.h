@@ -62,6 +62,8 @@ struct wr_span {
   uint8_t shift;      /* slab: the power of two in the block size */
   bool served;        /* was served from retained memory */
   bool probed;        /* retained: the kernel was asked how far it is resident */
+  bool dying;         /* slab: about to go, with blocks that are still in a list */
+  uint16_t deferred;  /* slab: how many of its blocks are in wr_heap.deferred */
   wr_counter touched; /* bytes from the base that may be resident */
 
   union {
@@ -184,8 +186,9 @@ struct wr_span *wr_extent_cut(struct wr_spans *spans, struct wr_span *span, size
  * not). False when the system gives none. Without the lock, and with `growing`. */
 bool wr_extent_grow(struct wr_spans *spans, size_t units, bool all);
 
-/* Unmaps a span that is in no list. Without the lock. */
-void wr_extent_unmap(struct wr_spans *spans, struct wr_span *span);
+/* Unmaps a span that is in no list; makes it free address space when the system refuses, and
+ * returns false. Without the lock. */
+bool wr_extent_unmap(struct wr_spans *spans, struct wr_span *span);
 
 /* Unmaps every free range of at least `units` units. Without the lock. */
 void wr_extent_unmap_free(struct wr_spans *spans, size_t units);

@@ -147,7 +147,9 @@ static void drain(struct wr_heap *heap, size_t limit) {
   for (; limit > 0; limit--) {
     struct wr_span *slab;
     struct wr_block *block = pop_block(heap, &heap->deferred, &slab);
-    if (block == NULL)
+    if (block != NULL)
+      slab->deferred--;
+    else
       block = next_incoming(heap, &slab);
     if (block == NULL)
       break;
@@ -283,16 +285,17 @@ static size_t use_acquired(const struct wr_span *slab) {
 }
 
 /*
- * Whether the thread can be using an empty slab that is not current. It cannot take from the slab,
- * nor make it current without the lock, because it has no block of it to give. That the slab was
- * empty and not current at one and the same moment follows from the same word before and after: no
- * block was taken between, so none was given, so the slab did not become current.
+ * Whether the thread cannot be using a slab of which `ours` blocks are used and all of them are in
+ * our hands (none, if it is empty): because it is not current. The thread cannot take from the slab
+ * then, nor make it current without the lock, because it has no block of it to give. That both
+ * held at one and the same moment follows from the same word before and after: no block was taken
+ * between, so none was given, so the slab did not become current.
  */
-static bool is_still(struct wr_heap *heap, unsigned class, struct wr_span *slab) {
+static bool is_still(struct wr_heap *heap, struct wr_span *slab, size_t ours) {
   size_t use = use_acquired(slab);
   /* Acquire: pairs with the release of wr_heap_set_current. */
-  struct wr_span *current = atomic_load_explicit(&heap->current[class], memory_order_acquire);
-  return (use & WR_SLAB_USED) == 0 && current != slab && use_acquired(slab) == use;
+  struct wr_span *current = atomic_load_explicit(&heap->current[slab->class], memory_order_acquire);
+  return (use & WR_SLAB_USED) == ours && current != slab && use_acquired(slab) == use;
 }
 
 /*
@@ -305,7 +308,7 @@ static void release_empty(struct wr_heap *heap, unsigned class, bool attended,
   struct wr_span *expected = slab;
   if (slab == NULL || wr_slab_used(slab) != 0)
     return;
-  if (!attended || is_still(heap, class, slab)) {
+  if (!attended || is_still(heap, slab, 0)) {
     release(heap, slab);
     return;
   }
@@ -320,29 +323,74 @@ static void release_empty(struct wr_heap *heap, unsigned class, bool attended,
   wr_list_add_front(stolen, &slab->listed);
 }
 
+/* Puts a block of a full slab back for the heap's thread. The slab stays tagged as full, so that
+ * the thread goes on not to touch it without the lock. */
+static void put_back_for(struct wr_heap *heap, struct wr_span *slab, struct wr_block *block) {
+  struct wr_list *refilled = &heap->refilled[slab->class];
+  if (!is_refilled(slab))
+    wr_list_add_front(refilled, &slab->listed);
+  if (wr_slab_push(slab, block) == 0) {
+    wr_list_remove(refilled, &slab->listed);
+    retire(heap, slab);
+  }
+}
+
+static void defer(struct wr_heap *heap, const struct wr_span *slab, struct wr_block *block) {
+  block->next = heap->deferred;
+  heap->deferred = block;
+  heap->deferred_amount += wr_bits_max(slab->block >> WR_REMOTE_UNIT_SHIFT, 1);
+}
+
 /*
  * Puts at most `limit` blocks that others have freed back for the heap's thread: those of full
- * slabs, which the thread does not touch without the lock. The slabs stay tagged as full, so that
- * this stays so. Whether there is more.
+ * slabs, which it does not touch without the lock. The others wait for it. Whether there is more.
  */
 static bool drain_for(struct wr_heap *heap, size_t limit) {
   struct wr_block *block = NULL;
   struct wr_span *slab;
   for (; limit > 0 && (block = next_incoming(heap, &slab)) != NULL; limit--) {
-    struct wr_list *refilled = &heap->refilled[slab->class];
-    if (!is_full(slab)) {
-      block->next = heap->deferred;
-      heap->deferred = block;
-      continue;
-    }
-    if (!is_refilled(slab))
-      wr_list_add_front(refilled, &slab->listed);
-    if (wr_slab_push(slab, block) == 0) {
-      wr_list_remove(refilled, &slab->listed);
-      retire(heap, slab);
+    if (is_full(slab)) {
+      put_back_for(heap, slab, block);
+    } else {
+      slab->deferred++;
+      defer(heap, slab, block);
     }
   }
   return block != NULL;
+}
+
+/*
+ * Gives back the slabs all of whose used blocks wait for the heap's thread, if it cannot be using
+ * them: or a thread that has freed one block of each slab and then sleeps would keep all that
+ * others free. Time in proportion to what waits; so it is done when that has doubled.
+ */
+static void sweep_deferred(struct wr_heap *heap) {
+  struct wr_list dying = {NULL, NULL};
+  struct wr_block *list = heap->deferred, *block;
+  struct wr_span *slab;
+  heap->deferred = NULL;
+  heap->deferred_amount = 0;
+  while ((block = pop_block(heap, &list, &slab)) != NULL) {
+    if (slab->dying)
+      continue;
+    if (is_full(slab)) {
+      slab->deferred--;
+      put_back_for(heap, slab, block);
+    } else if (is_still(heap, slab, slab->deferred)) {
+      slab->dying = true;
+      wr_list_remove(&heap->listed[slab->class], &slab->listed);
+      wr_list_add_front(&dying, &slab->listed);
+    } else {
+      defer(heap, slab, block);
+    }
+  }
+  while (!wr_list_is_empty(&dying)) {
+    slab = SLAB_OF(dying.front);
+    wr_list_remove(&dying, &slab->listed);
+    wr_slab_forget(slab);
+    retire(heap, slab);
+  }
+  heap->deferred_limit = 2 * heap->deferred_amount + wr_heap_patience(heap);
 }
 
 /* Gives back the slabs that are empty and not pinned: those whose memory was taken, of a heap that
@@ -365,6 +413,8 @@ void wr_heap_help(struct wr_heap *heap) {
     wr_lock_take(&heap->lock);
     if (atomic_load_explicit(&heap->attended, memory_order_relaxed)) {
       more = drain_for(heap, DRAIN_LIMIT);
+      if (!more && heap->deferred_amount > heap->deferred_limit)
+        sweep_deferred(heap);
     } else {
       drain(heap, SIZE_MAX);
       more = false;
@@ -380,6 +430,8 @@ void wr_heap_trim(struct wr_heap *heap) {
   wr_heap_help(heap);
   wr_lock_take(&heap->lock);
   attended = atomic_load_explicit(&heap->attended, memory_order_relaxed);
+  if (attended)
+    sweep_deferred(heap);
   for (unsigned class = 0; class < WR_CLASSES; class ++)
     release_empty(heap, class, attended, &stolen);
   if (!attended)

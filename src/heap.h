@@ -32,6 +32,8 @@ struct wr_heap {
   struct wr_list refilled[WR_CLASSES];
   struct wr_block *incoming; /* taken from `remote`, not yet put on their slabs */
   struct wr_block *deferred; /* those that only the owner can put back */
+  size_t deferred_amount;    /* how much that is, in wr_remote's units */
+  size_t deferred_limit;     /* at which it is looked for slabs that can go all the same */
   struct wr_arena *arena;
   struct wr_heap *next;      /* in wr_arena.heaps; constant */
   struct wr_heap *next_idle; /* in the pool of unattended heaps; guarded by its lock */

@@ -14,8 +14,10 @@
 #define SPAN_OF_MEMBER(m) WR_LIST_MEMBER(m, struct wr_span, member)
 
 size_t wr_keep_active(const struct wr_spans *spans) {
-  return wr_counter_read(&spans->resident) - wr_counter_read(&spans->retain.total) +
-         wr_counter_read(&spans->slab_active);
+  /* In this order, so that a reader without the lock at worst counts what has just left. */
+  size_t retained = wr_counter_read(&spans->retain.total);
+  size_t resident = wr_counter_read(&spans->resident);
+  return (resident > retained ? resident - retained : 0) + wr_counter_read(&spans->slab_active);
 }
 
 void wr_keep_count_active(struct wr_spans *spans) {
@@ -175,7 +177,7 @@ static bool probe(struct wr_spans *spans) {
   }
   wr_lock_give(&spans->lock);
   if (large)
-    wr_extent_unmap(spans, span);
+    (void)wr_extent_unmap(spans, span);
   return true;
 }
 

@@ -24,8 +24,15 @@ extern WR_TLS uint32_t wr_lock_self;
 
 void wr_lock_wait(struct wr_lock *lock);
 void wr_lock_wake(struct wr_lock *lock);
-/* In the child after fork: the thread has a new identity. Locks are re-initialised one by one. */
-void wr_lock_forked(void);
+/*
+ * Fork. Between wr_lock_forking and wr_lock_forked the calling thread may take and give again a
+ * lock that it holds by wr_lock_hold: handlers of other libraries may run while fork holds the
+ * locks, and allocate. `child`: the thread has a new identity, and locks are re-initialised one by
+ * one.
+ */
+void wr_lock_forking(void);
+void wr_lock_hold(struct wr_lock *lock);
+void wr_lock_forked(bool child);
 
 WR_INLINE void wr_lock_init(struct wr_lock *lock) {
   atomic_store_explicit(&lock->word, 0, memory_order_relaxed);

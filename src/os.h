@@ -49,6 +49,9 @@ extern char __libc_single_threaded __attribute__((weak));
 uint32_t wr_os_thread(void);
 uint32_t wr_os_process(void);
 
+/* Whether a thread of this process has that identity. */
+bool wr_os_is_thread(uint32_t thread);
+
 /*
  * A priority-inheriting wait for a lock word (lock.h): lends the caller's priority to the thread
  * named in `word` and returns 0 once the word names the caller; ENOSYS when the system cannot, and
@@ -57,6 +60,12 @@ uint32_t wr_os_process(void);
 int wr_os_lock_wait(_Atomic(uint32_t) *word);
 void wr_os_lock_wake(_Atomic(uint32_t) *word);
 void wr_os_yield(void);
+
+/* Before fork: takes libc's lock of the list of streams, which fork takes after all handlers and
+ * whose holder may allocate. After it, in the parent: gives it back; in the child: makes it new. */
+void wr_os_before_fork(void);
+void wr_os_after_fork(void);
+void wr_os_forked(void);
 
 /* Whether every thread of the process has passed a full memory barrier since the call began. */
 bool wr_os_barrier(void);
@@ -74,6 +83,8 @@ int wr_os_sink(void *fd, const char *bytes, size_t length);
 /* Opens for appending, created when missing, closed on exec. */
 int wr_os_append(const char *path, int *fd);
 void wr_os_close(int fd);
+/* Which file a descriptor stands for: equal pairs are the same file. False when it is closed. */
+bool wr_os_identify(int fd, uint64_t identity[2]);
 /* Another descriptor for the same file, above 2 and closed on exec; `fd` itself when there is none.
  */
 int wr_os_duplicate(int fd);

@@ -12,6 +12,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -130,6 +131,11 @@ uint32_t wr_os_process(void) {
   return (uint32_t)syscall(SYS_getpid);
 }
 
+bool wr_os_is_thread(uint32_t thread) {
+  int saved = errno;
+  return result(syscall(SYS_tgkill, wr_os_process(), thread, 0), saved) != ESRCH;
+}
+
 int wr_os_lock_wait(_Atomic(uint32_t) *word) {
 #if WR_TSAN
   (void)word;
@@ -149,6 +155,26 @@ void wr_os_yield(void) {
   int saved = errno;
   sched_yield();
   errno = saved;
+}
+
+/* glibc's; other libcs have no such lock, or no such names. */
+extern void _IO_list_lock(void) __attribute__((weak));
+extern void _IO_list_unlock(void) __attribute__((weak));
+extern void _IO_list_resetlock(void) __attribute__((weak));
+
+void wr_os_before_fork(void) {
+  if (_IO_list_lock != NULL)
+    _IO_list_lock();
+}
+
+void wr_os_after_fork(void) {
+  if (_IO_list_unlock != NULL)
+    _IO_list_unlock();
+}
+
+void wr_os_forked(void) {
+  if (_IO_list_resetlock != NULL)
+    _IO_list_resetlock();
 }
 
 bool wr_os_barrier(void) {
@@ -200,6 +226,15 @@ int wr_os_append(const char *path, int *fd) {
 void wr_os_close(int fd) {
   int saved = errno;
   (void)result(syscall(SYS_close, fd), saved);
+}
+
+bool wr_os_identify(int fd, uint64_t identity[2]) {
+  int saved = errno;
+  struct stat status;
+  int error = result(fstat(fd, &status), saved);
+  identity[0] = error == 0 ? (uint64_t)status.st_dev : 0;
+  identity[1] = error == 0 ? (uint64_t)status.st_ino : 0;
+  return error == 0;
 }
 
 int wr_os_duplicate(int fd) {

@@ -29,8 +29,13 @@
 /* Where statistics go that have no file: a copy of standard error, because programs close that
  * before a library's destructor runs. */
 static int sink_fd = 2;
+static uint64_t sink_file[2];
+/* A copy: programs that change their title write over the environment. */
+static char sink_path[PATH_BYTES];
 
 void wr_process_before_fork(void) {
+  wr_os_before_fork();
+  wr_lock_forking();
   wr_thread_lock_all(&wr_arena_default);
   wr_arena_lock_all(&wr_arena_default);
 }
@@ -38,12 +43,15 @@ void wr_process_before_fork(void) {
 void wr_process_after_fork(void) {
   wr_arena_unlock_all(&wr_arena_default);
   wr_thread_unlock_all(&wr_arena_default);
+  wr_lock_forked(false);
+  wr_os_after_fork();
 }
 
 void wr_process_forked(void) {
-  wr_lock_forked();
+  wr_lock_forked(true);
   wr_arena_forked(&wr_arena_default);
   wr_thread_forked(&wr_arena_default);
+  wr_os_forked();
 }
 
 static void say_active(void) {
@@ -79,10 +87,26 @@ static bool expand_path(const char *pattern, char *path) {
   return true;
 }
 
+static void prepare_sink(struct wr_sink *sink) {
+  if (sink->path != NULL && strlen(sink->path) < PATH_BYTES)
+    sink->path = strcpy(sink_path, sink->path);
+  sink_fd = wr_os_duplicate(2);
+  (void)wr_os_identify(sink_fd, sink_file);
+}
+
+/* Whether the copy of standard error still is one: a program that closes every descriptor it does
+ * not know may have opened a file of its own in its place. */
+static bool is_sink(void) {
+  uint64_t file[2];
+  return wr_os_identify(sink_fd, file) && file[0] == sink_file[0] && file[1] == sink_file[1];
+}
+
 static void report_at_exit(const struct wr_sink *sink) {
   static struct wr_snapshot snapshot;
   char path[PATH_BYTES];
   int fd = sink_fd;
+  if (sink->path == NULL && !is_sink())
+    return;
   if (sink->path != NULL && (!expand_path(sink->path, path) || wr_os_append(path, &fd) != 0)) {
     wr_misuse_say("weir: the file of WEIR_STATS cannot be opened; the statistics follow here");
     fd = sink_fd;
@@ -117,8 +141,8 @@ static __attribute__((constructor)) void at_load(WR_LOAD_ARGUMENTS) {
   }
   if (wr_init_options.verbose)
     say_active();
-  if (wr_init_options.stats.kind != WR_SINK_NONE && wr_init_options.stats.path == NULL)
-    sink_fd = wr_os_duplicate(2);
+  if (wr_init_options.stats.kind != WR_SINK_NONE)
+    prepare_sink(&wr_init_options.stats);
 }
 
 static __attribute__((destructor)) void at_exit(void) {

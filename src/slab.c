@@ -28,6 +28,8 @@ struct wr_span *wr_slab_make(struct wr_spans *spans, unsigned class, struct wr_h
   slab->extent = wr_extent_length(slab) / block * block;
   atomic_store_explicit(&slab->count, 0, memory_order_relaxed);
   slab->rest = NULL;
+  slab->dying = false;
+  slab->deferred = 0;
   slab->start = slab->bump = slab->base;
   wr_slab_set_free(slab, NULL);
   atomic_store_explicit(&slab->use, 0, memory_order_relaxed);

@@ -139,6 +139,12 @@ void wr_slab_reopen(struct wr_span *slab);
  * just made. Returns how many bytes. Without any lock. */
 size_t wr_slab_purge(struct wr_span *slab);
 
+/* For a slab whose used blocks are all in the caller's hands, and whose owner cannot be using it:
+ * counts them as given back. */
+WR_INLINE void wr_slab_forget(struct wr_span *slab) {
+  atomic_store_explicit(&slab->use, wr_slab_use(slab) & ~WR_SLAB_USED, memory_order_relaxed);
+}
+
 /* Gives an empty slab's span back. */
 void wr_slab_retire(struct wr_span *slab);
 

@@ -34,12 +34,19 @@ static void visit_span(void *context, const struct wr_span *span) {
 }
 
 /* A block that another thread has freed is not live, though its slab counts it as used. */
+static void move(uint64_t *from, uint64_t *to, uint64_t amount) {
+  amount = amount < *from ? amount : *from;
+  *from -= amount;
+  *to += amount;
+}
+
 static void visit_pending(void *context, const struct wr_span *slab) {
   struct wr_snapshot *snapshot = context;
-  snapshot->classes[slab->class].live--;
-  snapshot->classes[slab->class].free++;
-  snapshot->stats.live -= slab->block;
-  snapshot->stats.fragmented += slab->block;
+  weir_class_stats_t *class = &snapshot->classes[slab->class];
+  /* Other threads go on meanwhile: a block may be pending that was not yet used when its slab was
+   * visited. */
+  move(&class->live, &class->free, 1);
+  move(&snapshot->stats.live, &snapshot->stats.fragmented, slab->block);
 }
 
 static void sum_spans(const struct wr_spans *spans, weir_stats_t *stats) {

@@ -42,12 +42,15 @@ void wr_source_init_os(struct wr_source *source, enum wr_thp thp) {
   source->thp = thp;
 }
 
-void wr_source_unmap(struct wr_source *source, void *address, size_t length) {
-  if (length == 0)
-    return;
-  wr_counter_add(&source->unmaps, 1);
-  if (source->ops->unmap(source, address, length) == 0)
-    wr_counter_sub(&source->mapped, length);
+int wr_source_unmap(struct wr_source *source, void *address, size_t length) {
+  int error = 0;
+  if (length > 0) {
+    wr_counter_add(&source->unmaps, 1);
+    error = source->ops->unmap(source, address, length);
+    if (error == 0)
+      wr_counter_sub(&source->mapped, length);
+  }
+  return error;
 }
 
 static int map(struct wr_source *source, void *hint, size_t length, void **address) {
@@ -69,8 +72,8 @@ static int map_wider(struct wr_source *source, size_t length, size_t alignment, 
     return error;
   first = got;
   start = first + (-(uintptr_t)first & (alignment - 1));
-  wr_source_unmap(source, first, (size_t)(start - first));
-  wr_source_unmap(source, start + length, (size_t)(first + wider - (start + length)));
+  (void)wr_source_unmap(source, first, (size_t)(start - first));
+  (void)wr_source_unmap(source, start + length, (size_t)(first + wider - (start + length)));
   *address = start;
   return 0;
 }
@@ -82,7 +85,7 @@ int wr_source_map(struct wr_source *source, void *hint, size_t length, size_t al
     return ENOMEM;
   error = map(source, hint, length, address);
   if (error == 0 && ((uintptr_t)*address & (alignment - 1)) != 0) {
-    wr_source_unmap(source, *address, length);
+    (void)wr_source_unmap(source, *address, length);
     error = map_wider(source, length, alignment, address);
   }
   if (error == 0 && source->thp != WR_THP_DEFAULT) {

@@ -44,7 +44,7 @@ void wr_source_init_os(struct wr_source *source, enum wr_thp thp);
  */
 int wr_source_map(struct wr_source *source, void *hint, size_t length, size_t alignment,
                   void **address);
-void wr_source_unmap(struct wr_source *source, void *address, size_t length);
+int wr_source_unmap(struct wr_source *source, void *address, size_t length);
 int wr_source_purge(struct wr_source *source, void *address, size_t length);
 int wr_source_resident(struct wr_source *source, void *address, size_t length, size_t *end);
 

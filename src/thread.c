@@ -74,9 +74,9 @@ static struct wr_heap *first_heap(struct wr_arena *arena) {
 }
 
 void wr_thread_lock_all(struct wr_arena *arena) {
-  wr_lock_take(&pool_lock);
+  wr_lock_hold(&pool_lock);
   for (struct wr_heap *heap = first_heap(arena); heap != NULL; heap = heap->next)
-    wr_lock_take(&heap->lock);
+    wr_lock_hold(&heap->lock);
 }
 
 void wr_thread_unlock_all(struct wr_arena *arena) {

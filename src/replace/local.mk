@@ -9,7 +9,7 @@ libweir_malloc_la_SOURCES = \
 # Exceptions, because operator new lets std::bad_alloc pass through it.
 libweir_malloc_la_CFLAGS = $(library_cflags) -fexceptions
 libweir_malloc_la_LIBADD = libweir_core.la
-libweir_malloc_la_LDFLAGS = $(library_ldflags) \
+libweir_malloc_la_LDFLAGS = $(library_ldflags) $(REPLACE_LDFLAGS) \
   -Wl,--version-script=$(srcdir)/src/weir_malloc.map
 EXTRA_libweir_malloc_la_DEPENDENCIES = src/weir_malloc.map Makefile
 endif

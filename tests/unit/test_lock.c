@@ -156,7 +156,7 @@ static uint32_t parent;
 
 static void check_child(void *argument) {
   struct wr_lock *lock = argument;
-  wr_lock_forked();
+  wr_lock_forked(true);
   wr_lock_init(lock);
   if (wr_lock_self == parent || wr_lock_self != wr_os_thread())
     abort();
