@@ -224,6 +224,86 @@ static void spawned(void) {
   }
 }
 
+/* fork takes libc's lock of the list of streams, which a thread in fflush(NULL) holds while its
+ * stream's function allocates: the order of the two locks must be the same for both. */
+static ssize_t write_and_allocate(void *unused, const char *bytes, size_t length) {
+  (void)unused;
+  (void)bytes;
+  free(expect_hide(malloc(200000)));
+  return (ssize_t)length;
+}
+
+static void *flush_all(void *stream) {
+  while (!atomic_load(&stop)) {
+    fputs("hello", stream);
+    fflush(NULL);
+  }
+  return stream;
+}
+
+static void list_of_streams(void) {
+  cookie_io_functions_t functions = {.write = write_and_allocate};
+  FILE *stream = fopencookie(NULL, "w", functions);
+  pthread_t thread;
+  size_t i;
+
+  REQUIRE(stream != NULL, "fopencookie");
+  REQUIRE(pthread_create(&thread, NULL, flush_all, stream) == 0, "pthread_create");
+  for (i = 0; i < 400; i++) {
+    pid_t child = fork();
+    if (child == 0)
+      _exit(0);
+    REQUIRE(child > 0 && wait_for(child) == 0, "child %zu", i);
+  }
+  atomic_store(&stop, true);
+  pthread_join(thread, NULL);
+  fclose(stream);
+}
+
+/* A child that clone makes runs no handlers, and takes its parent's thread for its own. */
+static void *use_payloads(void *unused) {
+  size_t i;
+
+  for (i = 0; i < 20000; i++) {
+    char *block = expect_hide(malloc(200000));
+    if (block == NULL)
+      _exit(10);
+    *(volatile char *)block = 1;
+    free(block);
+  }
+  return unused;
+}
+
+static int cloned_life(void *unused) {
+  pthread_t threads[3];
+  size_t i;
+
+  (void)unused;
+  alarm(WATCHDOG);
+  for (i = 0; i < 3; i++) {
+    if (pthread_create(&threads[i], NULL, use_payloads, NULL) != 0)
+      _exit(13);
+  }
+  use_payloads(NULL);
+  for (i = 0; i < 3; i++)
+    pthread_join(threads[i], NULL);
+  all_classes();
+  _exit(0);
+}
+
+static void cloned(void) {
+  static char stack[1 << 20];
+  pthread_t thread;
+  pid_t child;
+
+  /* So that the parent knows of threads and has their identities. */
+  REQUIRE(pthread_create(&thread, NULL, thread_in_child, NULL) == 0, "pthread_create");
+  pthread_join(thread, NULL);
+  child = clone(cloned_life, stack + sizeof stack, SIGCHLD, NULL);
+  REQUIRE(child > 0, "clone: %s", strerror(errno));
+  EXPECT(wait_for(child) == 0, "a child of clone");
+}
+
 int main(int argc, char **argv) {
   static const struct expect_case cases[] = {
       {"during_first", during_first, NULL},
@@ -232,6 +312,8 @@ int main(int argc, char **argv) {
       {"handlers", handlers, NULL},
       {"other_thread", other_thread, "WEIR_RETAIN=0"},
       {"spawned", spawned, NULL},
+      {"list_of_streams", list_of_streams, NULL},
+      {"cloned", cloned, NULL},
   };
 
   return expect_cases(cases, EXPECT_COUNT(cases), argc, argv);

@@ -268,6 +268,46 @@ static void trim_idle_producer(void) {
   trim_of(idle_producer, true);
 }
 
+/* A thread takes many blocks, frees a few of each slab itself, and sleeps; another frees the rest.
+ * Then the slabs belong to nobody's list but the sleeper's, and the bound holds all the same. */
+enum { PARTLY = 60000 };
+static char *partly[PARTLY];
+static pthread_barrier_t partly_freed;
+
+static void *free_some_and_sleep(void *unused) {
+  size_t i;
+
+  for (i = 0; i < PARTLY; i++)
+    memset(partly[i] = take(1000), 1, 1000);
+  for (i = 0; i < PARTLY; i += 40) {
+    free(partly[i]);
+    partly[i] = NULL;
+  }
+  pthread_barrier_wait(&partly_freed);
+  pthread_barrier_wait(&partly_freed);
+  return unused;
+}
+
+static void others_free_the_rest(void) {
+  pthread_t sleeper;
+  size_t before = expect_rss();
+  size_t i;
+
+  mallopt(M_TRIM_THRESHOLD, EXPECT_MIB);
+  pthread_barrier_init(&partly_freed, NULL, 2);
+  REQUIRE(pthread_create(&sleeper, NULL, free_some_and_sleep, NULL) == 0, "pthread_create");
+  pthread_barrier_wait(&partly_freed);
+  for (i = 0; i < PARTLY; i++)
+    free(partly[i]);
+  EXPECT(expect_rss() <= before + 8 * EXPECT_MIB, "all was freed, and %zu KiB are resident",
+         expect_rss() >> 10);
+  malloc_trim(0);
+  EXPECT(expect_rss() <= before + 3 * EXPECT_MIB, "all was trimmed, and %zu KiB are resident",
+         expect_rss() >> 10);
+  pthread_barrier_wait(&partly_freed);
+  pthread_join(sleeper, NULL);
+}
+
 /* Pages of slabs that still hold a block here and there cannot go, but the live blocks stay. */
 static void trim_keeps_live(void) {
   enum { COUNT = 40000 };
@@ -367,6 +407,7 @@ int main(int argc, char **argv) {
       {"hot_thread_beside_burst", hot_thread_beside_burst, NULL},
       {"trim_idle_freer", trim_idle_freer, NULL},
       {"trim_idle_producer", trim_idle_producer, NULL},
+      {"others_free_the_rest", others_free_the_rest, NULL},
       {"trim_keeps_live", trim_keeps_live, NULL},
       {"trim_pad", trim_pad, NULL},
       {"preheat", preheat, NULL},

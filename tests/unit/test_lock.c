@@ -180,5 +180,41 @@ START_TEST(a_child_has_an_identity_of_its_own) {
 }
 END_TEST
 
+static struct wr_lock forked_lock;
+
+static void *take_it(void *done) {
+  wr_lock_take(&forked_lock);
+  atomic_store((_Atomic(bool) *)done, true);
+  wr_lock_give(&forked_lock);
+  return NULL;
+}
+
+/* Handlers that run while fork holds the locks may take them again; other threads still wait. */
+START_TEST(the_thread_that_forks_may_take_its_locks_again) {
+  static _Atomic(bool) done;
+  pthread_t thread;
+  atomic_store(&done, false);
+  begin_company();
+  wr_lock_forking();
+  wr_lock_hold(&forked_lock);
+  ck_assert_int_eq(pthread_create(&thread, NULL, take_it, &done), 0);
+  for (int i = 0; i < 100; i++) {
+    wr_lock_take(&forked_lock);
+    wr_lock_take(&forked_lock);
+    wr_lock_give(&forked_lock);
+    wr_lock_give(&forked_lock);
+    wr_os_yield();
+    ck_assert(!atomic_load(&done));
+  }
+  wr_lock_give(&forked_lock);
+  wr_lock_forked(false);
+  ck_assert_int_eq(pthread_join(thread, NULL), 0);
+  ck_assert(atomic_load(&done));
+  ck_assert_uint_eq(word(&forked_lock), 0);
+  end_company();
+}
+END_TEST
+
 UNIT_SUITE(lock, the_word_says_whether_it_is_held, the_word_names_the_holder, one_thread_at_a_time,
-           a_waiter_gets_the_lock_and_what_was_written, a_child_has_an_identity_of_its_own)
+           a_waiter_gets_the_lock_and_what_was_written, a_child_has_an_identity_of_its_own,
+           the_thread_that_forks_may_take_its_locks_again)
