@@ -74,7 +74,7 @@ void *wr_alloc_try(size_t size) {
   return take_again(size, 1, &stale);
 }
 
-WR_NOINLINE void *wr_alloc_slow(size_t size) {
+WR_HOT WR_NOINLINE void *wr_alloc_slow(size_t size) {
   size_t stale;
   /* A payload that is there needs no more than this; anything else goes the long way. */
   if (size > WR_BLOCK_MAX && size <= WR_SPAN_MAX && wr_init_is_ready()) {

@@ -13,6 +13,9 @@
 #define WR_INLINE static inline __attribute__((always_inline))
 #define WR_NOINLINE __attribute__((noinline))
 #define WR_COLD __attribute__((noinline, cold))
+/* Laid out together, so that a message that comes after a pause finds the path on few cold pages.
+ */
+#define WR_HOT __attribute__((hot))
 #define WR_NORETURN __attribute__((noreturn))
 #define WR_EXPORT __attribute__((visibility("default")))
 #define WR_ALIGNED(n) __attribute__((aligned(n)))

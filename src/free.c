@@ -52,7 +52,7 @@ static void give_block(void *block, struct wr_span *slab, struct wr_heap *owner)
   }
 }
 
-WR_NOINLINE void wr_free_slow(void *block, struct wr_span *span) {
+WR_HOT WR_NOINLINE void wr_free_slow(void *block, struct wr_span *span) {
   uintptr_t owner;
   if (block == NULL)
     return;

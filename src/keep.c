@@ -20,7 +20,7 @@ size_t wr_keep_active(const struct wr_spans *spans) {
   return (resident > retained ? resident - retained : 0) + wr_counter_read(&spans->slab_active);
 }
 
-void wr_keep_count_active(struct wr_spans *spans) {
+WR_HOT void wr_keep_count_active(struct wr_spans *spans) {
   wr_counter_peak(&spans->peak_active, wr_keep_active(spans));
 }
 
@@ -38,7 +38,7 @@ void wr_keep_set_touched(struct wr_spans *spans, struct wr_span *span, size_t by
   wr_counter_set(&span->touched, bytes);
 }
 
-static void add_retained(struct wr_spans *spans, struct wr_span *span) {
+WR_HOT static void add_retained(struct wr_spans *spans, struct wr_span *span) {
   unsigned kind = span->kind;
   if (!span->probed)
     wr_list_add_front(&spans->doubtful, &span->doubt);
@@ -48,14 +48,14 @@ static void add_retained(struct wr_spans *spans, struct wr_span *span) {
     spans->retained_bits[kind / 64] |= wr_extent_bit(kind);
 }
 
-static void remove_retained(struct wr_spans *spans, struct wr_span *span) {
+WR_HOT static void remove_retained(struct wr_spans *spans, struct wr_span *span) {
   wr_list_remove(&spans->retained[span->kind], &span->link);
   if (!span->probed)
     wr_list_remove(&spans->doubtful, &span->doubt);
   wr_retain_remove(&spans->retain, &span->member, wr_extent_touched(span));
 }
 
-void wr_keep_add(struct wr_spans *spans, struct wr_span *span) {
+WR_HOT void wr_keep_add(struct wr_spans *spans, struct wr_span *span) {
   if (span->dirty == 0) {
     wr_extent_join(spans, span);
     return;
@@ -80,7 +80,7 @@ static struct wr_span *find_larger(struct wr_spans *spans, unsigned class, size_
   }
 }
 
-struct wr_span *wr_keep_take(struct wr_spans *spans, unsigned class, size_t units) {
+WR_HOT struct wr_span *wr_keep_take(struct wr_spans *spans, unsigned class, size_t units) {
   struct wr_link *last = spans->retained[class].front;
   struct wr_span *span = last != NULL ? WR_SPAN_OF_LINK(last) : find_larger(spans, class, units);
   if (span == NULL)
@@ -280,7 +280,7 @@ void wr_keep_set_mark(struct wr_spans *spans, size_t mark) {
   (void)wr_keep_reduce(spans, mark);
 }
 
-void wr_keep_settle(struct wr_spans *spans) {
+WR_HOT void wr_keep_settle(struct wr_spans *spans) {
   size_t mark = wr_counter_read(&spans->retain.mark);
   if (WR_UNLIKELY(wr_retain_excess(&spans->retain, mark) > 0))
     (void)wr_keep_reduce(spans, mark);

@@ -19,7 +19,8 @@ static void count_fresh(struct wr_spans *spans, size_t bytes) {
 }
 
 /* One try at all that is there. Under the lock. */
-static struct wr_span *find(struct wr_spans *spans, unsigned class, size_t units, bool split) {
+WR_HOT static struct wr_span *find(struct wr_spans *spans, unsigned class, size_t units,
+                                   bool split) {
   struct wr_span *span = wr_keep_take(spans, class, units);
   if (span != NULL || !split)
     return span;
@@ -30,7 +31,7 @@ static struct wr_span *find(struct wr_spans *spans, unsigned class, size_t units
 
 /* A span of the class of `units` units or above, in no list, the lock held; NULL without the lock
  * when memory is out. */
-static struct wr_span *obtain(struct wr_spans *spans, size_t wanted) {
+WR_HOT static struct wr_span *obtain(struct wr_spans *spans, size_t wanted) {
   size_t units;
   unsigned class = wr_extent_class(wanted, &units);
   struct wr_span *span;
@@ -93,7 +94,8 @@ static struct wr_span *obtain_aligned(struct wr_spans *spans, size_t size, size_
   return span != NULL ? cut_aligned(spans, span, size, alignment) : NULL;
 }
 
-struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t alignment, size_t *stale) {
+WR_HOT struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t alignment,
+                                    size_t *stale) {
   size_t page = spans->page;
   size_t usable = wr_bits_up(size, page);
   size_t lead, end, before, stale_end;
@@ -150,7 +152,7 @@ void wr_span_touch_slab(struct wr_span *span, size_t end) {
   wr_counter_add(&spans->slab_fresh_bytes, end - before);
 }
 
-bool wr_span_give(struct wr_span *span, const void *user) {
+WR_HOT bool wr_span_give(struct wr_span *span, const void *user) {
   struct wr_spans *spans = span->spans;
   bool live;
   wr_lock_take(&spans->lock);

@@ -20,11 +20,11 @@ struct wr_mallinfo2 {
   size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
 };
 
-WR_EXPORT void *malloc(size_t size) {
+WR_EXPORT WR_HOT void *malloc(size_t size) {
   return wr_alloc_take(size);
 }
 
-WR_EXPORT void free(void *block) {
+WR_EXPORT WR_HOT void free(void *block) {
   wr_free_give(block);
 }
 
