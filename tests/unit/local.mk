@@ -4,6 +4,7 @@
 
 unit_tests = \
   tests/unit/test_alloc.c \
+  tests/unit/test_arena.c \
   tests/unit/test_bits.c \
   tests/unit/test_extent.c \
   tests/unit/test_free.c \
@@ -17,6 +18,7 @@ unit_tests = \
   tests/unit/test_pagemap.c \
   tests/unit/test_process.c \
   tests/unit/test_realloc.c \
+  tests/unit/test_remote.c \
   tests/unit/test_report.c \
   tests/unit/test_retain.c \
   tests/unit/test_sizeclass.c \
