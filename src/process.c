@@ -105,15 +105,14 @@ static void report_at_exit(const struct wr_sink *sink) {
   static struct wr_snapshot snapshot;
   char path[PATH_BYTES];
   int fd = sink_fd;
-  if (sink->path == NULL && !is_sink())
+  bool opened = sink->path != NULL && expand_path(sink->path, path) && wr_os_append(path, &fd) == 0;
+  if (!opened && !is_sink())
     return;
-  if (sink->path != NULL && (!expand_path(sink->path, path) || wr_os_append(path, &fd) != 0)) {
+  if (!opened && sink->path != NULL)
     wr_misuse_say("weir: the file of WEIR_STATS cannot be opened; the statistics follow here");
-    fd = sink_fd;
-  }
   wr_snapshot_take(&wr_arena_default, &snapshot);
   (void)(sink->kind == WR_SINK_JSON ? wr_report_json : wr_report_text)(&snapshot, wr_os_sink, &fd);
-  if (fd != sink_fd)
+  if (opened)
     wr_os_close(fd);
 }
 

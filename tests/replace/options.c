@@ -3,11 +3,22 @@
  * The program that options.sh runs under many environments: prints the retention mark in force
  * and whether the effective user is another than the real one, as in a setuid program. With an
  * argument it leaves 100 blocks of 1000 bytes live for the report at exit, and with "fork" it
- * forks a child that ends by itself.
+ * forks a child that ends by itself. With "replace FILE" it does as a daemon does: closes all
+ * descriptors, and has a file of its own in their places.
  */
 #include "expect.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
+
+static void replace_descriptors(const char *path) {
+  int fd;
+
+  for (fd = STDERR_FILENO; fd < 64; fd++)
+    close(fd);
+  for (fd = STDERR_FILENO; fd < 64; fd++)
+    open(path, O_WRONLY | O_CREAT | O_APPEND, 0666);
+}
 
 int main(int argc, char **argv) {
   size_t i;
@@ -34,6 +45,8 @@ int main(int argc, char **argv) {
     }
     if (strcmp(argv[1], "close") == 0)
       close(STDERR_FILENO);
+    if (strcmp(argv[1], "replace") == 0)
+      replace_descriptors(argv[2]);
   }
   return expect_done();
 }

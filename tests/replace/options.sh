@@ -133,6 +133,10 @@ run WEIR_STATS="json:$dir/of-%p" -- fork
 run WEIR_STATS=/nowhere/at/all -- live
 head -n 1 "$dir/err" | grep -q '^weir: .*WEIR_STATS' || fail "WEIR_STATS=/nowhere: no word"
 run WEIR_STATS=1 WEIR_VERBOSE=1 -- close
+for sink in 1 json; do
+  run "WEIR_STATS=$sink" -- replace "$dir/own"
+  [ -e "$dir/own" ] && [ ! -s "$dir/own" ] || fail "WEIR_STATS=$sink: wrote into the program's file"
+done
 
 # A setuid program: nothing that its user sets may reach it.
 if [ "$(id -u)" = 0 ] && [ -x "$secure" ] && cp "$secure" "$dir/secure" 2>/dev/null &&
