@@ -16,10 +16,8 @@
 /* Laid out together, so that a message that comes after a pause finds the path on few cold pages.
  */
 #define WR_HOT __attribute__((hot))
-#define WR_NORETURN __attribute__((noreturn))
 #define WR_EXPORT __attribute__((visibility("default")))
 #define WR_ALIGNED(n) __attribute__((aligned(n)))
-#define WR_PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 /* One pointer and one integer a thread: small enough for the room that every libc keeps for
  * libraries loaded by dlopen, and read without a call. */
 #define WR_TLS __thread __attribute__((tls_model("initial-exec")))

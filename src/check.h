@@ -7,6 +7,10 @@
 #ifndef WR_CHECK_H
 #define WR_CHECK_H
 
+#include <stdbool.h>
+
+#include "attr.h"
+
 #ifndef WR_CHECKS
 #define WR_CHECKS 1
 #endif
@@ -20,5 +24,11 @@
 #else
 #define WR_ASSERT(condition) ((void)sizeof(condition))
 #endif
+
+/* For the functions that walk a whole structure, in every build. */
+WR_INLINE void wr_check_require(bool condition) {
+  if (!condition)
+    __builtin_trap();
+}
 
 #endif

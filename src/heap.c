@@ -487,25 +487,20 @@ void wr_heap_each_pending(struct wr_heap *heap,
   wr_lock_give(&heap->lock);
 }
 
-static void require(bool condition) {
-  if (!condition)
-    __builtin_trap();
-}
-
 static size_t check_list(const struct wr_span *slab, const struct wr_block *list, size_t carved) {
   size_t length = 0;
   for (; list != NULL && list != WR_SLAB_CLOSED; list = list->next, length++)
-    require(wr_slab_holds(slab, list) && wr_slab_is_marked(slab, list) && length < carved);
+    wr_check_require(wr_slab_holds(slab, list) && wr_slab_is_marked(slab, list) && length < carved);
   return length;
 }
 
 static void check_slab(const struct wr_span *slab, unsigned class, uintptr_t owner) {
   size_t carved = (size_t)(slab->bump - slab->base) / slab->block;
   size_t free = check_list(slab, wr_slab_free(slab), carved);
-  require(atomic_load_explicit(&slab->owner, memory_order_relaxed) == owner);
-  require(slab->class == class && slab->block == wr_sizeclass_block(class));
-  require(slab->rest != NULL || wr_slab_used(slab) + free == carved);
-  require(wr_counter_read(&slab->touched) >= (size_t)(slab->bump - slab->base));
+  wr_check_require(atomic_load_explicit(&slab->owner, memory_order_relaxed) == owner);
+  wr_check_require(slab->class == class && slab->block == wr_sizeclass_block(class));
+  wr_check_require(slab->rest != NULL || wr_slab_used(slab) + free == carved);
+  wr_check_require(wr_counter_read(&slab->touched) >= (size_t)(slab->bump - slab->base));
 }
 
 void wr_heap_check(struct wr_heap *heap) {
@@ -519,6 +514,6 @@ void wr_heap_check(struct wr_heap *heap) {
     if (wr_heap_pinned(heap, class) != NULL)
       pinned += wr_extent_length(wr_heap_pinned(heap, class));
   }
-  require(pinned == heap->pinned_bytes);
+  wr_check_require(pinned == heap->pinned_bytes);
   wr_lock_give(&heap->lock);
 }

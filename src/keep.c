@@ -38,12 +38,20 @@ void wr_keep_set_touched(struct wr_spans *spans, struct wr_span *span, size_t by
   wr_counter_set(&span->touched, bytes);
 }
 
-WR_HOT static void add_retained(struct wr_spans *spans, struct wr_span *span) {
+static void add_to(struct wr_list *list, struct wr_link *link, bool last) {
+  if (last)
+    wr_list_add_back(list, link);
+  else
+    wr_list_add_front(list, link);
+}
+
+/* Lists a span as the first of its class, or the last, to be taken again. */
+WR_HOT static void add_retained(struct wr_spans *spans, struct wr_span *span, bool last) {
   unsigned kind = span->kind;
   if (!span->probed)
-    wr_list_add_front(&spans->doubtful, &span->doubt);
+    add_to(&spans->doubtful, &span->doubt, last);
   wr_extent_set_owner(span, WR_OWNER_RETAINED);
-  wr_list_add_front(&spans->retained[kind], &span->link);
+  add_to(&spans->retained[kind], &span->link, last);
   if ((spans->retained_bits[kind / 64] & wr_extent_bit(kind)) == 0)
     spans->retained_bits[kind / 64] |= wr_extent_bit(kind);
 }
@@ -60,7 +68,7 @@ WR_HOT void wr_keep_add(struct wr_spans *spans, struct wr_span *span) {
     wr_extent_join(spans, span);
     return;
   }
-  add_retained(spans, span);
+  add_retained(spans, span, false);
   wr_retain_add(&spans->retain, &span->member, wr_extent_touched(span), span->served);
 }
 
@@ -80,16 +88,22 @@ static struct wr_span *find_larger(struct wr_spans *spans, unsigned class, size_
   }
 }
 
+/* Takes a span out of the lists to be used again. */
+static struct wr_span *serve(struct wr_spans *spans, struct wr_span *span) {
+  remove_retained(spans, span);
+  span->served = true;
+  wr_counter_bump(&spans->hits, 1);
+  return span;
+}
+
 WR_HOT struct wr_span *wr_keep_take(struct wr_spans *spans, unsigned class, size_t units) {
   struct wr_link *last = spans->retained[class].front;
   struct wr_span *span = last != NULL ? WR_SPAN_OF_LINK(last) : find_larger(spans, class, units);
   if (span == NULL)
     return NULL;
-  remove_retained(spans, span);
+  serve(spans, span);
   /* A larger one belongs to this class from now on, so that the span freed last is found first. */
   span->kind = (uint8_t) class;
-  span->served = true;
-  wr_counter_bump(&spans->hits, 1);
   return span;
 }
 
@@ -97,23 +111,18 @@ struct wr_span *wr_keep_take_aligned(struct wr_spans *spans, unsigned class, siz
   struct wr_link *link = spans->retained[class].front;
   for (int tries = 0; tries < ALIGNED_TRIES && link != NULL; tries++, link = link->older) {
     struct wr_span *span = WR_SPAN_OF_LINK(link);
-    if (((uintptr_t)span->base & (alignment - 1)) != 0)
-      continue;
-    remove_retained(spans, span);
-    span->served = true;
-    wr_counter_bump(&spans->hits, 1);
-    return span;
+    if (((uintptr_t)span->base & (alignment - 1)) == 0)
+      return serve(spans, span);
   }
   return NULL;
 }
 
 void wr_keep_leave(struct wr_spans *spans, struct wr_span *part) {
-  wr_pagemap_set(part->base, WR_UNIT, part);
   if (part->dirty == 0) {
     wr_extent_join(spans, part);
     return;
   }
-  add_retained(spans, part);
+  add_retained(spans, part, false);
   wr_retain_return(&spans->retain, &part->member, wr_extent_touched(part));
 }
 
@@ -204,18 +213,14 @@ static void return_coldest(struct wr_spans *spans, struct wr_span *span) {
     wr_extent_join(spans, span);
     return;
   }
-  wr_extent_set_owner(span, WR_OWNER_RETAINED);
-  if (!span->probed)
-    wr_list_add_back(&spans->doubtful, &span->doubt);
-  wr_list_add_back(&spans->retained[span->kind], &span->link);
-  spans->retained_bits[span->kind / 64] |= wr_extent_bit(span->kind);
+  add_retained(spans, span, true);
   wr_retain_return(&spans->retain, &span->member, wr_extent_touched(span));
 }
 
 /* Puts back a span that the kernel refused to take, as the last to go: the others get their turn.
  */
 static void return_refused(struct wr_spans *spans, struct wr_span *span) {
-  add_retained(spans, span);
+  add_retained(spans, span, false);
   wr_retain_add(&spans->retain, &span->member, wr_extent_touched(span), true);
 }
 

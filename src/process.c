@@ -20,10 +20,6 @@
 #include "report.h"
 #include "thread.h"
 
-#ifndef WEIR_VERSION
-#define WEIR_VERSION "0.0.0"
-#endif
-
 #define PATH_BYTES 4096
 
 /* Where statistics go that have no file: a copy of standard error, because programs close that

@@ -6,10 +6,6 @@
 
 #include "os.h"
 
-#ifndef WEIR_VERSION
-#define WEIR_VERSION "0.0.0"
-#endif
-
 struct line {
   const char *name;
   const char *text;

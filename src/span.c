@@ -4,6 +4,8 @@
  */
 #include "span.h"
 
+#include "check.h"
+
 void wr_spans_init(struct wr_spans *spans, struct wr_source *source, struct wr_meta *meta,
                    size_t mark) {
   spans->source = source;
@@ -233,23 +235,20 @@ void wr_spans_each(struct wr_spans *spans, void (*visit)(void *context, const st
   wr_lock_give(&spans->lock);
 }
 
-static void require(bool condition) {
-  if (!condition)
-    __builtin_trap();
-}
-
 static void check_lists(struct wr_list *lists, const uint64_t *bits, uintptr_t owner, size_t *bytes,
                         size_t *units) {
   for (unsigned class = 0; class < WR_RETAIN_CLASSES; class ++) {
-    require((bits[class / 64] & wr_extent_bit(class)) != 0 || wr_list_is_empty(&lists[class]));
+    wr_check_require((bits[class / 64] & wr_extent_bit(class)) != 0 ||
+                     wr_list_is_empty(&lists[class]));
     for (struct wr_link *link = lists[class].front; link != NULL; link = link->older) {
       struct wr_span *span = WR_SPAN_OF_LINK(link);
-      require(wr_extent_owner(span) == owner);
+      wr_check_require(wr_extent_owner(span) == owner);
       size_t least;
-      require(span->kind == class && wr_extent_class(span->units, &least) >= class);
-      require(wr_extent_touched(span) <= span->dirty && span->dirty <= wr_extent_length(span));
-      require((owner == WR_OWNER_FREE) == (span->dirty == 0));
-      require(wr_pagemap_find(span->base) == span);
+      wr_check_require(span->kind == class && wr_extent_class(span->units, &least) >= class);
+      wr_check_require(wr_extent_touched(span) <= span->dirty &&
+                       span->dirty <= wr_extent_length(span));
+      wr_check_require((owner == WR_OWNER_FREE) == (span->dirty == 0));
+      wr_check_require(wr_pagemap_find(span->base) == span);
       *bytes += wr_extent_touched(span);
       *units += span->units;
     }
@@ -261,19 +260,19 @@ void wr_span_check(struct wr_spans *spans) {
   wr_lock_take(&spans->lock);
   check_lists(spans->retained, spans->retained_bits, WR_OWNER_RETAINED, &retained, &units);
   check_lists(spans->bins, spans->bin_bits, WR_OWNER_FREE, &none, &units);
-  require(none == 0 && retained == wr_counter_read(&spans->retain.total));
+  wr_check_require(none == 0 && retained == wr_counter_read(&spans->retain.total));
   for (int i = 0; i < 2; i++) {
     struct wr_link *link = i == 0 ? spans->retain.once.front : spans->retain.reused.front;
     for (; link != NULL; link = link->older) {
       struct wr_retain_member *member = WR_LIST_MEMBER(link, struct wr_retain_member, age);
-      require(wr_retain_is_once(&spans->retain, member) == (i == 0));
+      wr_check_require(wr_retain_is_once(&spans->retain, member) == (i == 0));
       aged += wr_extent_touched(WR_LIST_MEMBER(member, struct wr_span, member));
     }
   }
-  require(aged == retained);
+  wr_check_require(aged == retained);
   for (struct wr_link *link = spans->doubtful.front; link != NULL; link = link->older) {
     struct wr_span *span = WR_LIST_MEMBER(link, struct wr_span, doubt);
-    require(!span->probed && wr_extent_owner(span) == WR_OWNER_RETAINED);
+    wr_check_require(!span->probed && wr_extent_owner(span) == WR_OWNER_RETAINED);
   }
   for (struct wr_span_batch *batch = spans->batches; batch != NULL; batch = batch->next)
     for (int i = 0; i < WR_SPAN_BATCH; i++) {
@@ -283,7 +282,7 @@ void wr_span_check(struct wr_spans *spans) {
       if (owner == WR_OWNER_PAYLOAD || owner == WR_OWNER_LEAVING)
         retained += wr_extent_touched(&batch->span[i]);
     }
-  require(retained == wr_counter_read(&spans->resident));
-  require(units << WR_UNIT_SHIFT == wr_counter_read(&spans->mapped));
+  wr_check_require(retained == wr_counter_read(&spans->resident));
+  wr_check_require(units << WR_UNIT_SHIFT == wr_counter_read(&spans->mapped));
   wr_lock_give(&spans->lock);
 }

@@ -9,10 +9,6 @@
 
 #include "init.h"
 
-#ifndef WEIR_VERSION
-#define WEIR_VERSION "0.0.0"
-#endif
-
 /* Brings the constructor into a static program that uses any of these functions. */
 __attribute__((used)) static void (*const process)(void) = wr_process_forked;
 
