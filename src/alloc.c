@@ -76,8 +76,13 @@ void *wr_alloc_try(size_t size) {
 
 WR_HOT WR_NOINLINE void *wr_alloc_slow(size_t size) {
   size_t stale;
-  /* A payload that is there needs no more than this; anything else goes the long way. */
-  if (size > WR_BLOCK_MAX && size <= WR_SPAN_MAX && wr_init_is_ready()) {
+  /* What is there needs no more than this; anything else goes the long way. */
+  if (size <= WR_BLOCK_MAX) {
+    struct wr_heap *heap = wr_heap_self;
+    void *block = wr_heap_is_alive(heap) ? wr_heap_refill(heap, wr_sizeclass_of(size)) : NULL;
+    if (WR_LIKELY(block != NULL))
+      return block;
+  } else if (size <= WR_SPAN_MAX && wr_init_is_ready()) {
     struct wr_span *span = wr_span_take(&wr_arena_default.spans, size, 1, &stale);
     if (WR_LIKELY(span != NULL))
       return span->user;

@@ -161,21 +161,46 @@ static void drain(struct wr_heap *heap, size_t limit) {
 static bool has_block(struct wr_span *slab) {
   wr_slab_reopen(slab);
   if (wr_slab_free(slab) == NULL)
-    return wr_slab_carve(slab);
+    return (size_t)(slab->bump - slab->base) < slab->extent && wr_slab_carve(slab);
   wr_slab_verify(slab);
   return true;
 }
 
-/* A slab of the class with a free block, listed; NULL when memory is out. Owner. */
+/* Whether nothing was taken from the slab since this was asked last. Owner. */
+static bool is_idle(struct wr_span *slab) {
+  uint32_t taken = wr_slab_taken(slab);
+  bool idle = slab->seen == taken;
+  slab->seen = taken;
+  return idle;
+}
+
+/*
+ * A slab of the class with a free block, listed; NULL when memory is out. Owner.
+ *
+ * A listed slab that has run dry is tagged as full only when it is found dry a second time with
+ * nothing taken from it in between (the second chance of the clock algorithm: Corbato, 1968).
+ * Where all slabs are nearly full, a block that comes back then finds its slab listed and need not
+ * take the lock to list it again.
+ */
 static struct wr_span *find_slab(struct wr_heap *heap, unsigned class) {
-  struct wr_span *slab = wr_heap_current(heap, class);
+  struct wr_list *listed = &heap->listed[class];
+  struct wr_span *slab = wr_heap_current(heap, class), *first = NULL;
   if (slab != &no_slab && has_block(slab))
     return slab;
-  while (!wr_list_is_empty(&heap->listed[class])) {
-    slab = SLAB_OF(heap->listed[class].front);
+  while (!wr_list_is_empty(listed)) {
+    slab = SLAB_OF(listed->front);
     if (has_block(slab))
       return slab;
-    tag_full(heap, slab);
+    if (slab == first)
+      break;
+    if (is_idle(slab)) {
+      tag_full(heap, slab);
+      continue;
+    }
+    if (first == NULL)
+      first = slab;
+    wr_list_remove(listed, &slab->listed);
+    wr_list_add_back(listed, &slab->listed);
   }
   if (!wr_list_is_empty(&heap->refilled[class])) {
     slab = SLAB_OF(heap->refilled[class].front);
@@ -191,11 +216,12 @@ static struct wr_span *find_slab(struct wr_heap *heap, unsigned class) {
   return slab;
 }
 
-void *wr_heap_refill(struct wr_heap *heap, unsigned class) {
+WR_HOT WR_NOINLINE void *wr_heap_refill(struct wr_heap *heap, unsigned class) {
   struct wr_span *slab;
   void *block = NULL;
   wr_lock_take(&heap->lock);
-  drain(heap, DRAIN_LIMIT);
+  if (heap->deferred != NULL || heap->incoming != NULL || !wr_remote_is_empty(&heap->remote))
+    drain(heap, DRAIN_LIMIT);
   slab = find_slab(heap, class);
   if (slab != NULL) {
     wr_heap_set_current(heap, class, slab);
@@ -279,23 +305,21 @@ struct wr_heap *wr_heap_make(struct wr_arena *arena) {
   return heap;
 }
 
-/* Acquire: pairs with the release of wr_slab_push. */
-static size_t use_acquired(const struct wr_span *slab) {
-  return atomic_load_explicit(&slab->use, memory_order_acquire);
-}
-
 /*
  * Whether the thread cannot be using a slab of which `ours` blocks are used and all of them are in
  * our hands (none, if it is empty): because it is not current. The thread cannot take from the slab
  * then, nor make it current without the lock, because it has no block of it to give. That both
- * held at one and the same moment follows from the same word before and after: no block was taken
- * between, so none was given, so the slab did not become current.
+ * held at one and the same moment follows from the same number before and after: no block was
+ * taken between, so none was given, so the slab did not become current.
  */
 static bool is_still(struct wr_heap *heap, struct wr_span *slab, size_t ours) {
-  size_t use = use_acquired(slab);
+  /* Acquire: keeps what follows behind it. The first has no partner; the second pairs with the
+   * release of wr_slab_push. */
+  uint32_t taken = atomic_load_explicit(&slab->taken, memory_order_acquire);
+  uint32_t given = atomic_load_explicit(&slab->given, memory_order_acquire);
   /* Acquire: pairs with the release of wr_heap_set_current. */
   struct wr_span *current = atomic_load_explicit(&heap->current[slab->class], memory_order_acquire);
-  return (use & WR_SLAB_USED) == ours && current != slab && use_acquired(slab) == use;
+  return taken - given == ours && current != slab && wr_slab_taken(slab) == taken;
 }
 
 /*

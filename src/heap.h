@@ -9,7 +9,7 @@
  *
  * A slab with a free block stands in the list of its class. Giving a block back makes its slab the
  * current one with a single store and edits no list; so a slab that has run dry may still be
- * listed, until the slow path of its class meets it there and tags it as full.
+ * listed, until the slow path of its class has met it there twice and tags it as full.
  */
 #ifndef WR_HEAP_H
 #define WR_HEAP_H
@@ -49,6 +49,11 @@ extern WR_TLS struct wr_heap *wr_heap_self;
 extern struct wr_heap wr_heap_unborn;
 extern struct wr_heap wr_heap_dead;
 
+/* Whether it is a heap with slabs, and so the thread's own. */
+WR_INLINE bool wr_heap_is_alive(const struct wr_heap *heap) {
+  return WR_LIKELY(heap != &wr_heap_unborn && heap != &wr_heap_dead);
+}
+
 WR_INLINE struct wr_heap *wr_heap_of(uintptr_t owner) {
   return (struct wr_heap *)(owner & ~WR_OWNER_FULL);
 }
@@ -82,8 +87,10 @@ void wr_heap_emptied(struct wr_heap *heap, struct wr_span *slab);
 WR_INLINE void wr_heap_give(struct wr_heap *heap, struct wr_span *slab, void *block) {
   unsigned class = slab->class;
   /* Before the block is given, because wr_heap_trim gives back slabs that are empty and not
-   * current. */
-  wr_heap_set_current(heap, class, slab);
+   * current. Stored only when it is another: or the next take would have to wait for all that the
+   * address of this block was needed for. */
+  if (wr_heap_current(heap, class) != slab)
+    wr_heap_set_current(heap, class, slab);
   if (WR_UNLIKELY(wr_slab_push(slab, block) == 0) && wr_heap_pinned(heap, class) != slab)
     wr_heap_emptied(heap, slab);
 }

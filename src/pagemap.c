@@ -7,6 +7,7 @@
 #include "bits.h"
 
 struct wr_pagemap wr_pagemap;
+struct wr_pagemap_first wr_pagemap_first = {.key = UINTPTR_MAX};
 
 #define LEAF_BYTES (WR_UNIT << WR_PAGEMAP_LEAF_BITS)
 #define MAP_BITS \
@@ -46,11 +47,12 @@ static struct wr_pagemap_leaf *make_leaf(struct wr_meta *meta, uintptr_t at) {
 
 /* Makes `leaf` the one that is found at once, unless there is one. */
 static void make_first(struct wr_pagemap_leaf *leaf, uintptr_t at) {
-  struct wr_pagemap_leaf *none = NULL;
-  if (atomic_compare_exchange_strong_explicit(&wr_pagemap.first, &none, leaf, memory_order_relaxed,
-                                              memory_order_relaxed))
+  uintptr_t none = 0;
+  uintptr_t origin = (uintptr_t)leaf - (at >> WR_UNIT_SHIFT) * sizeof leaf->span[0];
+  if (atomic_compare_exchange_strong_explicit(&wr_pagemap_first.origin, &none, origin,
+                                              memory_order_relaxed, memory_order_relaxed))
     /* Release: pairs with the acquire in wr_pagemap_find. */
-    atomic_store_explicit(&wr_pagemap.first_key, WR_PAGEMAP_KEY(at), memory_order_release);
+    atomic_store_explicit(&wr_pagemap_first.key, WR_PAGEMAP_KEY(at), memory_order_release);
 }
 
 bool wr_pagemap_cover(struct wr_meta *meta, const void *address, size_t length) {

@@ -45,15 +45,20 @@ struct wr_pagemap_middle {
 };
 
 struct wr_pagemap {
-  /* The first leaf ever made, and the part of its addresses above what it resolves. Constant once
-   * set, the key last: release there, acquire in wr_pagemap_find. 0 is the key of no span. */
-  _Atomic(uintptr_t) first_key;
-  _Atomic(struct wr_pagemap_leaf *) first;
   _Atomic(struct wr_pagemap_middle *) middle[(size_t)1 << WR_PAGEMAP_ROOT_BITS];
+};
+
+/* The first leaf ever made: the part of its addresses above what it resolves, which is that of no
+ * address before there is one, and where its entry for address 0 would be, so that no bits need be
+ * masked off. Constant once set, the key last: release there, acquire in wr_pagemap_find. */
+struct wr_pagemap_first {
+  _Atomic(uintptr_t) key;
+  _Atomic(uintptr_t) origin;
 };
 
 /* The process has one address space, so it has one map. */
 extern struct wr_pagemap wr_pagemap;
+extern struct wr_pagemap_first wr_pagemap_first;
 
 #define WR_PAGEMAP_KEY(address) ((uintptr_t)(address) >> (WR_UNIT_SHIFT + WR_PAGEMAP_LEAF_BITS))
 
@@ -81,17 +86,20 @@ WR_INLINE struct wr_pagemap_leaf *wr_pagemap_leaf(const void *address) {
  * address.
  */
 WR_INLINE struct wr_span *wr_pagemap_find(const void *address) {
-  struct wr_pagemap_leaf *leaf;
+  _Atomic(struct wr_span *) *entry;
   /* Acquire: pairs with the release in wr_pagemap_cover. */
   if (WR_LIKELY(WR_PAGEMAP_KEY(address) ==
-                atomic_load_explicit(&wr_pagemap.first_key, memory_order_acquire)))
-    leaf = atomic_load_explicit(&wr_pagemap.first, memory_order_relaxed);
-  else
-    leaf = wr_pagemap_leaf(address);
-  if (WR_UNLIKELY(leaf == NULL))
-    return NULL;
-  return atomic_load_explicit(&leaf->span[WR_PAGEMAP_INDEX(address, 0, WR_PAGEMAP_LEAF_BITS)],
-                              memory_order_relaxed);
+                atomic_load_explicit(&wr_pagemap_first.key, memory_order_acquire))) {
+    uintptr_t origin = atomic_load_explicit(&wr_pagemap_first.origin, memory_order_relaxed);
+    entry = (_Atomic(struct wr_span *) *)(origin +
+                                          ((uintptr_t)address >> WR_UNIT_SHIFT) * sizeof *entry);
+  } else {
+    struct wr_pagemap_leaf *leaf = wr_pagemap_leaf(address);
+    if (WR_UNLIKELY(leaf == NULL))
+      return NULL;
+    entry = &leaf->span[WR_PAGEMAP_INDEX(address, 0, WR_PAGEMAP_LEAF_BITS)];
+  }
+  return atomic_load_explicit(entry, memory_order_relaxed);
 }
 
 /* Makes the nodes for a range, so that wr_pagemap_set cannot fail there. Whether memory sufficed,

@@ -30,9 +30,11 @@ struct wr_span *wr_slab_make(struct wr_spans *spans, unsigned class, struct wr_h
   slab->rest = NULL;
   slab->dying = false;
   slab->deferred = 0;
+  slab->seen = 0;
   slab->start = slab->bump = slab->base;
   wr_slab_set_free(slab, NULL);
-  atomic_store_explicit(&slab->use, 0, memory_order_relaxed);
+  atomic_store_explicit(&slab->taken, 0, memory_order_relaxed);
+  atomic_store_explicit(&slab->given, 0, memory_order_relaxed);
   /* Release: pairs with the acquires in span.c and wr_free_give. */
   atomic_store_explicit(&slab->owner, (uintptr_t)owner, memory_order_release);
   return slab;
@@ -87,15 +89,15 @@ bool wr_slab_is_free(const struct wr_span *slab, const void *address) {
 
 bool wr_slab_steal(struct wr_span *slab) {
 #if WR_CHECK_CHEAP
-  size_t use = wr_slab_use(slab);
+  uint32_t taken = wr_slab_taken(slab);
   struct wr_block *list;
-  if ((use & WR_SLAB_USED) != 0 || slab->rest != NULL)
+  if (wr_slab_used(slab) != 0 || slab->rest != NULL)
     return false;
   /* At one stroke, because the owner may store the rest of the list at any time. */
   list = atomic_exchange_explicit(&slab->free, WR_SLAB_CLOSED, memory_order_relaxed);
-  /* After the barrier the owner either sees the closed list, or we see its use. The same word says
-   * that nothing was taken, so there was nothing to give back either. */
-  if (wr_os_barrier() && wr_slab_use(slab) == use)
+  /* After the barrier the owner either sees the closed list, or we see that it took a block. If
+   * nothing was taken, there was nothing to give back either. */
+  if (wr_os_barrier() && wr_slab_taken(slab) == taken)
     return true;
   slab->rest = list;
 #else
@@ -103,15 +105,6 @@ bool wr_slab_steal(struct wr_span *slab) {
   (void)slab;
 #endif
   return false;
-}
-
-void wr_slab_reopen(struct wr_span *slab) {
-  if (wr_slab_free(slab) == WR_SLAB_CLOSED)
-    wr_slab_set_free(slab, slab->rest);
-  else if (wr_slab_free(slab) != NULL)
-    return;
-  /* Put back just now; or its own end was reached, so the owner had it in hand and used it up. */
-  slab->rest = NULL;
 }
 
 size_t wr_slab_purge(struct wr_span *slab) {

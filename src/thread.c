@@ -50,7 +50,7 @@ void wr_thread_init(void) {
 
 struct wr_heap *wr_thread_enter(struct wr_arena *arena) {
   struct wr_heap *heap = wr_heap_self;
-  if (WR_LIKELY(heap != &wr_heap_unborn && heap != &wr_heap_dead))
+  if (wr_heap_is_alive(heap))
     return heap;
   heap = take_idle(arena);
   if (heap == NULL || wr_heap_self == &wr_heap_dead)

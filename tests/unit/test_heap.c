@@ -195,7 +195,7 @@ START_TEST(a_full_slab_is_unlisted_until_a_block_comes_back) {
   void **block;
   struct wr_span *first;
   begin(64 * MIB);
-  block = fill(20, 1, &count);
+  block = fill(20, 2, &count);
   first = slab_of(block[0]);
   ck_assert_uint_eq(atomic_load(&first->owner), (uintptr_t)heap | WR_OWNER_FULL);
   ck_assert_ptr_ne(slab_of(block[count - 1]), first);
@@ -205,9 +205,40 @@ START_TEST(a_full_slab_is_unlisted_until_a_block_comes_back) {
   ck_assert_ptr_eq(wr_heap_current(heap, 20), first);
   check();
   ck_assert_ptr_eq(take(20), block[5]);
-  /* The other slab serves when this one has run dry again. */
+  /* The last slab serves when this one has run dry again. */
   ck_assert_ptr_eq(slab_of(take(20)), slab_of(block[count - 1]));
   check();
+}
+END_TEST
+
+START_TEST(a_slab_that_has_run_dry_stays_listed_as_long_as_blocks_come_back) {
+  size_t count;
+  void **block;
+  struct wr_span *first;
+  begin(64 * MIB);
+  block = fill(20, 1, &count);
+  first = slab_of(block[0]);
+  for (int round = 0; round < 5; round++) {
+    ck_assert_uint_eq(atomic_load(&first->owner), (uintptr_t)heap);
+    wr_free_give(block[round]);
+    ck_assert_ptr_eq(take(20), block[round]);
+    /* The first slab is dry again, and found so in the list when the last slab is dry, too. */
+    while (slab_of(take(20)) == slab_of(block[count - 1]))
+      continue;
+    check();
+    count++;
+    block[count - 1] = take(20);
+  }
+  /* Two slabs more run dry, and no block of it comes back. */
+  for (int i = 0; i < 2; i++) {
+    block[count - 1] = take(20);
+    while (slab_of(take(20)) == slab_of(block[count - 1]))
+      continue;
+    check();
+  }
+  ck_assert_uint_eq(atomic_load(&first->owner), (uintptr_t)heap | WR_OWNER_FULL);
+  wr_free_give(block[0]);
+  ck_assert_ptr_eq(take(20), block[0]);
 }
 END_TEST
 
@@ -493,6 +524,7 @@ UNIT_SUITE(heap, the_last_given_back_is_taken_first_in_every_class, blocks_do_no
            an_empty_slab_is_kept, below_a_mark_of_one_mib_none_is_kept,
            empty_slabs_are_kept_up_to_one_mib, of_two_empty_slabs_one_is_kept,
            a_full_slab_is_unlisted_until_a_block_comes_back,
+           a_slab_that_has_run_dry_stays_listed_as_long_as_blocks_come_back,
            what_others_free_comes_back_64_at_a_time, a_block_on_its_way_back_is_free,
            a_heap_without_a_thread_is_served_by_whoever_frees,
            when_its_thread_goes_empty_slabs_are_given_back,
