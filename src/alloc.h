@@ -27,9 +27,9 @@ void *wr_alloc_refuse(void);
 
 WR_INLINE void *wr_alloc_take(size_t size) {
   void *block;
-  /* The sizes that are looked up come first: one comparison fewer for what is allocated most. */
-  if (WR_LIKELY(size <= WR_SIZECLASS_TABLE_MAX))
-    block = wr_heap_take(wr_heap_self, wr_sizeclass_table[(size + 15) / 16]);
+  /* The small sizes come first: one comparison fewer for what is allocated most. */
+  if (WR_LIKELY(size <= WR_SIZECLASS_FINE_MAX))
+    block = wr_heap_take(wr_heap_self, wr_sizeclass_fine[(size + 15) / 16]);
   else if (size <= WR_BLOCK_MAX)
     block = wr_heap_take(wr_heap_self, wr_sizeclass_of(size));
   else

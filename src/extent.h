@@ -64,7 +64,7 @@ struct wr_span {
   bool probed;        /* retained: the kernel was asked how far it is resident */
   bool dying;         /* slab: about to go, with blocks that are still in a list */
   uint16_t deferred;  /* slab: how many of its blocks are in wr_heap.deferred */
-  uint32_t seen;      /* slab: `taken`, when it was found without a free block last */
+  uint32_t seen;      /* slab: of `use`, when it was found without a free block last */
   wr_counter touched; /* bytes from the base that may be resident */
 
   union {
@@ -82,9 +82,8 @@ struct wr_span {
       size_t extent; /* bytes from there that hold blocks */
       char *bump;    /* the first block never handed out */
       struct wr_link listed;
-      _Atomic(uint32_t) taken; /* how many blocks were ever handed out, modulo 2^32 */
-      _Atomic(uint32_t) given; /* how many of those were given back */
-      struct wr_block *rest;   /* see wr_slab_steal; guarded by the heap's lock */
+      _Atomic(size_t) use;   /* see slab.h */
+      struct wr_block *rest; /* see wr_slab_steal; guarded by the heap's lock */
     };
   };
 };

@@ -168,9 +168,9 @@ static bool has_block(struct wr_span *slab) {
 
 /* Whether nothing was taken from the slab since this was asked last. Owner. */
 static bool is_idle(struct wr_span *slab) {
-  uint32_t taken = wr_slab_taken(slab);
-  bool idle = slab->seen == taken;
-  slab->seen = taken;
+  uint32_t use = (uint32_t)wr_slab_use(slab);
+  bool idle = slab->seen == use;
+  slab->seen = use;
   return idle;
 }
 
@@ -313,13 +313,11 @@ struct wr_heap *wr_heap_make(struct wr_arena *arena) {
  * taken between, so none was given, so the slab did not become current.
  */
 static bool is_still(struct wr_heap *heap, struct wr_span *slab, size_t ours) {
-  /* Acquire: keeps what follows behind it. The first has no partner; the second pairs with the
-   * release of wr_slab_push. */
-  uint32_t taken = atomic_load_explicit(&slab->taken, memory_order_acquire);
-  uint32_t given = atomic_load_explicit(&slab->given, memory_order_acquire);
+  /* Acquire: pairs with the release of wr_slab_push. */
+  size_t use = atomic_load_explicit(&slab->use, memory_order_acquire);
   /* Acquire: pairs with the release of wr_heap_set_current. */
   struct wr_span *current = atomic_load_explicit(&heap->current[slab->class], memory_order_acquire);
-  return taken - given == ours && current != slab && wr_slab_taken(slab) == taken;
+  return (use & WR_SLAB_USED) == ours && current != slab && wr_slab_use(slab) == use;
 }
 
 /*

@@ -7,23 +7,15 @@
 #include "bits.h"
 
 struct wr_pagemap wr_pagemap;
-struct wr_pagemap_first wr_pagemap_first = {.key = UINTPTR_MAX};
+struct wr_pagemap_first wr_pagemap_first;
 
-#define LEAF_BYTES (WR_UNIT << WR_PAGEMAP_LEAF_BITS)
 #define MAP_BITS \
   (WR_UNIT_SHIFT + WR_PAGEMAP_LEAF_BITS + WR_PAGEMAP_MIDDLE_BITS + WR_PAGEMAP_ROOT_BITS)
 
-/* The node in *slot, made when there is none; NULL when memory is out. */
-static void *make_node(struct wr_meta *meta, _Atomic(void *) *slot, size_t size, size_t alignment) {
-  /* Acquire: pairs with the release below, when another arena's thread made the node. */
-  void *node = atomic_load_explicit(slot, memory_order_acquire);
-  void *fresh;
-  if (node != NULL)
-    return node;
-  fresh = wr_meta_take(meta, size, alignment);
-  if (fresh == NULL)
-    return NULL;
-  /* Release: pairs with the acquires above and in wr_pagemap_find. A thread that loses the race
+/* Puts a node where there is none, and returns the one that is there. */
+static void *put_node(_Atomic(void *) *slot, void *fresh) {
+  void *node = NULL;
+  /* Release: pairs with the acquires here and in wr_pagemap_leaf. A thread that loses the race
    * leaves its zeroed node unused. */
   if (atomic_compare_exchange_strong_explicit(slot, &node, fresh, memory_order_release,
                                               memory_order_acquire))
@@ -31,7 +23,25 @@ static void *make_node(struct wr_meta *meta, _Atomic(void *) *slot, size_t size,
   return node;
 }
 
+/* The node in *slot, made when there is none; NULL when memory is out. */
+static void *make_node(struct wr_meta *meta, _Atomic(void *) *slot, size_t size, size_t alignment) {
+  /* Acquire: pairs with the release above, when another arena's thread made the node. */
+  void *node = atomic_load_explicit(slot, memory_order_acquire);
+  if (node == NULL)
+    node = wr_meta_take(meta, size, alignment);
+  return node != NULL ? put_node(slot, node) : NULL;
+}
+
+/* Whether the range of a leaf is the first ever covered; of two that are the first at once, one. */
+static bool is_first(uintptr_t at) {
+  uintptr_t base = 0;
+  return atomic_compare_exchange_strong_explicit(&wr_pagemap_first.base, &base, at,
+                                                 memory_order_relaxed, memory_order_relaxed) ||
+         base == at;
+}
+
 static struct wr_pagemap_leaf *make_leaf(struct wr_meta *meta, uintptr_t at) {
+  _Atomic(void *) *slot;
   struct wr_pagemap_middle *middle =
       make_node(meta,
                 (_Atomic(void *) *)&wr_pagemap.middle[WR_PAGEMAP_INDEX(
@@ -39,35 +49,25 @@ static struct wr_pagemap_leaf *make_leaf(struct wr_meta *meta, uintptr_t at) {
                 sizeof *middle, 64);
   if (middle == NULL)
     return NULL;
-  return make_node(meta,
-                   (_Atomic(void *) *)&middle
-                       ->leaf[WR_PAGEMAP_INDEX(at, WR_PAGEMAP_LEAF_BITS, WR_PAGEMAP_MIDDLE_BITS)],
-                   sizeof(struct wr_pagemap_leaf), 4096);
-}
-
-/* Makes `leaf` the one that is found at once, unless there is one. */
-static void make_first(struct wr_pagemap_leaf *leaf, uintptr_t at) {
-  uintptr_t none = 0;
-  uintptr_t origin = (uintptr_t)leaf - (at >> WR_UNIT_SHIFT) * sizeof leaf->span[0];
-  if (atomic_compare_exchange_strong_explicit(&wr_pagemap_first.origin, &none, origin,
-                                              memory_order_relaxed, memory_order_relaxed))
-    /* Release: pairs with the acquire in wr_pagemap_find. */
-    atomic_store_explicit(&wr_pagemap_first.key, WR_PAGEMAP_KEY(at), memory_order_release);
+  slot = (_Atomic(void *) *)&middle
+             ->leaf[WR_PAGEMAP_INDEX(at, WR_PAGEMAP_LEAF_BITS, WR_PAGEMAP_MIDDLE_BITS)];
+  if (is_first(at))
+    return put_node(slot, &wr_pagemap_first.leaf);
+  return make_node(meta, slot, sizeof(struct wr_pagemap_leaf), 4096);
 }
 
 bool wr_pagemap_cover(struct wr_meta *meta, const void *address, size_t length) {
-  uintptr_t first = wr_bits_down((uintptr_t)address, LEAF_BYTES);
+  uintptr_t first = wr_bits_down((uintptr_t)address, WR_PAGEMAP_LEAF_BYTES);
   uintptr_t last = (uintptr_t)address + length - 1;
 #if UINTPTR_MAX > UINT32_MAX
   if (last >> MAP_BITS != 0)
     return false;
 #endif
-  for (uintptr_t at = first; at <= last; at += LEAF_BYTES) {
+  for (uintptr_t at = first; at <= last; at += WR_PAGEMAP_LEAF_BYTES) {
     struct wr_pagemap_leaf *leaf = make_leaf(meta, at);
     if (leaf == NULL)
       return false;
-    make_first(leaf, at);
-    if (at > UINTPTR_MAX - LEAF_BYTES)
+    if (at > UINTPTR_MAX - WR_PAGEMAP_LEAF_BYTES)
       break;
   }
   return true;

@@ -48,19 +48,21 @@ struct wr_pagemap {
   _Atomic(struct wr_pagemap_middle *) middle[(size_t)1 << WR_PAGEMAP_ROOT_BITS];
 };
 
-/* The first leaf ever made: the part of its addresses above what it resolves, which is that of no
- * address before there is one, and where its entry for address 0 would be, so that no bits need be
- * masked off. Constant once set, the key last: release there, acquire in wr_pagemap_find. */
+/*
+ * The first gigabyte that is ever covered has its leaf in static memory and is found by one
+ * comparison. Zero is a valid state: the leaf is empty then, wherever it is. Whoever looks a block
+ * up was handed it after its address was covered, so the base needs no order of its own.
+ */
 struct wr_pagemap_first {
-  _Atomic(uintptr_t) key;
-  _Atomic(uintptr_t) origin;
+  _Atomic(uintptr_t) base;
+  WR_ALIGNED(64) struct wr_pagemap_leaf leaf;
 };
 
 /* The process has one address space, so it has one map. */
 extern struct wr_pagemap wr_pagemap;
 extern struct wr_pagemap_first wr_pagemap_first;
 
-#define WR_PAGEMAP_KEY(address) ((uintptr_t)(address) >> (WR_UNIT_SHIFT + WR_PAGEMAP_LEAF_BITS))
+#define WR_PAGEMAP_LEAF_BYTES (WR_UNIT << WR_PAGEMAP_LEAF_BITS)
 
 #define WR_PAGEMAP_INDEX(address, skip, bits) \
   (((uintptr_t)(address) >> (WR_UNIT_SHIFT + (skip))) & (((uintptr_t)1 << (bits)) - 1))
@@ -86,20 +88,17 @@ WR_INLINE struct wr_pagemap_leaf *wr_pagemap_leaf(const void *address) {
  * address.
  */
 WR_INLINE struct wr_span *wr_pagemap_find(const void *address) {
-  _Atomic(struct wr_span *) *entry;
-  /* Acquire: pairs with the release in wr_pagemap_cover. */
-  if (WR_LIKELY(WR_PAGEMAP_KEY(address) ==
-                atomic_load_explicit(&wr_pagemap_first.key, memory_order_acquire))) {
-    uintptr_t origin = atomic_load_explicit(&wr_pagemap_first.origin, memory_order_relaxed);
-    entry = (_Atomic(struct wr_span *) *)(origin +
-                                          ((uintptr_t)address >> WR_UNIT_SHIFT) * sizeof *entry);
-  } else {
-    struct wr_pagemap_leaf *leaf = wr_pagemap_leaf(address);
-    if (WR_UNLIKELY(leaf == NULL))
-      return NULL;
-    entry = &leaf->span[WR_PAGEMAP_INDEX(address, 0, WR_PAGEMAP_LEAF_BITS)];
-  }
-  return atomic_load_explicit(entry, memory_order_relaxed);
+  uintptr_t offset =
+      (uintptr_t)address - atomic_load_explicit(&wr_pagemap_first.base, memory_order_relaxed);
+  struct wr_pagemap_leaf *leaf;
+  if (WR_LIKELY(offset < WR_PAGEMAP_LEAF_BYTES))
+    return atomic_load_explicit(&wr_pagemap_first.leaf.span[offset >> WR_UNIT_SHIFT],
+                                memory_order_relaxed);
+  leaf = wr_pagemap_leaf(address);
+  if (WR_UNLIKELY(leaf == NULL))
+    return NULL;
+  return atomic_load_explicit(&leaf->span[WR_PAGEMAP_INDEX(address, 0, WR_PAGEMAP_LEAF_BITS)],
+                              memory_order_relaxed);
 }
 
 /* Makes the nodes for a range, so that wr_pagemap_set cannot fail there. Whether memory sufficed,

@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Size classes: the table for small sizes, and the search for aligned ones. Constant; no lock.
+ * Size classes: the tables from size to class, and the search for aligned ones. Constant; no lock.
  */
 #include "sizeclass.h"
 
 #define LOG(n) (31 - __builtin_clz((unsigned)(n)))
-/* wr_sizeclass_of for 16 * units, as a constant. */
-#define OF(units) \
-  ((units) <= 1   ? 0 \
-   : (units) <= 8 ? (units)-1 \
-                  : (LOG((units)*16 - 1) - 7) * 4 + 4 + \
-                        (((units)*16 - 1) >> (LOG((units)*16 - 1 + ((units) <= 1)) - 2)))
-#define OF8(units) \
-  OF((units)), OF((units) + 1), OF((units) + 2), OF((units) + 3), OF((units) + 4), \
-      OF((units) + 5), OF((units) + 6), OF((units) + 7)
+/* The class of a size of at least 1, as a constant; (n) | 2 has the right logarithm from 2 up. */
+#define OF(size) \
+  ((size) <= 128 \
+       ? ((size)-1) / 16 \
+       : (LOG(((size)-1) | 2) - 7) * 4 + 4 + (((size)-1) >> (LOG(((size)-1) | 128) - 2)))
+#define OF4(size, step) \
+  OF(size), OF((size) + (step)), OF((size) + 2 * (step)), OF((size) + 3 * (step))
+#define OF16(size, step) \
+  OF4(size, step), OF4((size) + 4 * (step), step), OF4((size) + 8 * (step), step), \
+      OF4((size) + 12 * (step), step)
+#define OF64(size, step) \
+  OF16(size, step), OF16((size) + 16 * (step), step), OF16((size) + 32 * (step), step), \
+      OF16((size) + 48 * (step), step)
 
-const uint8_t wr_sizeclass_table[WR_SIZECLASS_TABLE_MAX / 16 + 1] = {
-    0, OF8(1), OF8(9), OF8(17), OF8(25), OF8(33), OF8(41), OF8(49), OF8(57),
+const uint8_t wr_sizeclass_fine[WR_SIZECLASS_FINE_MAX / 16 + 1] = {0, OF64(16, 16)};
+
+const uint8_t wr_sizeclass_coarse[WR_BLOCK_MAX / 256 + 1] = {
+    0, OF64(1 << 8, 1 << 8), OF64(65 << 8, 1 << 8), OF64(129 << 8, 1 << 8), OF64(193 << 8, 1 << 8),
 };
 
 unsigned wr_sizeclass_aligned(size_t size, size_t alignment) {

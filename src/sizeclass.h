@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The size classes of slabs: multiples of 16 bytes up to 128, then four a doubling up to 64 KiB, so
- * that at most a fifth of a block is lost to rounding. One formula; no table to keep in step but
- * the one that makes small sizes fast, which is made from the formula.
+ * that at most a fifth of a block is lost to rounding. One formula; no tables to keep in step but
+ * those from a size to its class, which are made from the formula.
  */
 #ifndef WR_SIZECLASS_H
 #define WR_SIZECLASS_H
@@ -17,18 +17,17 @@
 #define WR_BLOCK_MAX ((size_t)64 << 10)
 #define WR_CLASSES 44
 
-/* Sizes up to this are looked up. */
-#define WR_SIZECLASS_TABLE_MAX ((size_t)1024)
+/* Up to this, block sizes are multiples of 16, above it of 256. */
+#define WR_SIZECLASS_FINE_MAX ((size_t)1024)
 
-extern const uint8_t wr_sizeclass_table[WR_SIZECLASS_TABLE_MAX / 16 + 1];
+extern const uint8_t wr_sizeclass_fine[WR_SIZECLASS_FINE_MAX / 16 + 1];
+extern const uint8_t wr_sizeclass_coarse[WR_BLOCK_MAX / 256 + 1];
 
 /* The smallest class whose blocks hold `size` bytes; size is at most WR_BLOCK_MAX. */
 WR_INLINE unsigned wr_sizeclass_of(size_t size) {
-  unsigned log;
-  if (WR_LIKELY(size <= WR_SIZECLASS_TABLE_MAX))
-    return wr_sizeclass_table[(size + 15) / 16];
-  log = wr_bits_log2(size - 1);
-  return (log - 7) * 4 + 4 + (unsigned)((size - 1) >> (log - 2));
+  if (WR_LIKELY(size <= WR_SIZECLASS_FINE_MAX))
+    return wr_sizeclass_fine[(size + 15) / 16];
+  return wr_sizeclass_coarse[(size + 255) / 256];
 }
 
 /* Bytes in a block of `class`. */

@@ -33,8 +33,7 @@ struct wr_span *wr_slab_make(struct wr_spans *spans, unsigned class, struct wr_h
   slab->seen = 0;
   slab->start = slab->bump = slab->base;
   wr_slab_set_free(slab, NULL);
-  atomic_store_explicit(&slab->taken, 0, memory_order_relaxed);
-  atomic_store_explicit(&slab->given, 0, memory_order_relaxed);
+  atomic_store_explicit(&slab->use, 0, memory_order_relaxed);
   /* Release: pairs with the acquires in span.c and wr_free_give. */
   atomic_store_explicit(&slab->owner, (uintptr_t)owner, memory_order_release);
   return slab;
@@ -89,7 +88,7 @@ bool wr_slab_is_free(const struct wr_span *slab, const void *address) {
 
 bool wr_slab_steal(struct wr_span *slab) {
 #if WR_CHECK_CHEAP
-  uint32_t taken = wr_slab_taken(slab);
+  size_t use = wr_slab_use(slab);
   struct wr_block *list;
   if (wr_slab_used(slab) != 0 || slab->rest != NULL)
     return false;
@@ -97,7 +96,7 @@ bool wr_slab_steal(struct wr_span *slab) {
   list = atomic_exchange_explicit(&slab->free, WR_SLAB_CLOSED, memory_order_relaxed);
   /* After the barrier the owner either sees the closed list, or we see that it took a block. If
    * nothing was taken, there was nothing to give back either. */
-  if (wr_os_barrier() && wr_slab_taken(slab) == taken)
+  if (wr_os_barrier() && wr_slab_use(slab) == use)
     return true;
   slab->rest = list;
 #else

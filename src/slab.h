@@ -40,16 +40,20 @@ WR_INLINE bool wr_slab_holds(const struct wr_span *slab, const void *address) {
          atomic_load_explicit(&slab->count, memory_order_relaxed);
 }
 
-/* How many blocks were ever handed out. The same number at two moments, with no block used, says
- * that none was used in between. That it is not kept as one number with those given back saves a
- * loop of takes and gives a wait: each side writes a number that only it reads back. */
-WR_INLINE uint32_t wr_slab_taken(const struct wr_span *slab) {
-  return atomic_load_explicit(&slab->taken, memory_order_relaxed);
+/*
+ * wr_span.use: how many blocks are used, in the low 16 bits, and how many were ever taken, above
+ * them. Equal words at two moments, with no block used, say that no block was used in between.
+ */
+#define WR_SLAB_USED ((size_t)0xffff)
+#define WR_SLAB_TAKEN ((size_t)0x10001)
+
+WR_INLINE size_t wr_slab_use(const struct wr_span *slab) {
+  return atomic_load_explicit(&slab->use, memory_order_relaxed);
 }
 
 /* Blocks handed out, and those on their way back. */
-WR_INLINE uint32_t wr_slab_used(const struct wr_span *slab) {
-  return wr_slab_taken(slab) - atomic_load_explicit(&slab->given, memory_order_relaxed);
+WR_INLINE size_t wr_slab_used(const struct wr_span *slab) {
+  return wr_slab_use(slab) & WR_SLAB_USED;
 }
 
 WR_INLINE struct wr_block *wr_slab_free(const struct wr_span *slab) {
@@ -66,9 +70,9 @@ WR_INLINE void wr_slab_set_free(struct wr_span *slab, struct wr_block *block) {
  * empties the list before it reads the count, knows of every taker.
  */
 WR_INLINE void *wr_slab_pop(struct wr_span *slab) {
-  uint32_t taken = wr_slab_taken(slab);
+  size_t use = wr_slab_use(slab);
   struct wr_block *block;
-  atomic_store_explicit(&slab->taken, taken + 1, memory_order_relaxed);
+  atomic_store_explicit(&slab->use, use + WR_SLAB_TAKEN, memory_order_relaxed);
   atomic_signal_fence(memory_order_seq_cst);
   block = wr_slab_free(slab);
 #if WR_CHECK_CHEAP
@@ -77,7 +81,7 @@ WR_INLINE void *wr_slab_pop(struct wr_span *slab) {
 #else
   if (WR_UNLIKELY(block == NULL)) {
 #endif
-    atomic_store_explicit(&slab->taken, taken, memory_order_relaxed);
+    atomic_store_explicit(&slab->use, use, memory_order_relaxed);
     return NULL;
   }
   wr_slab_set_free(slab, block->next);
@@ -86,16 +90,16 @@ WR_INLINE void *wr_slab_pop(struct wr_span *slab) {
 }
 
 /* Gives a block of the slab back; returns how many are used still. */
-WR_INLINE uint32_t wr_slab_push(struct wr_span *slab, void *address) {
+WR_INLINE size_t wr_slab_push(struct wr_span *slab, void *address) {
   struct wr_block *block = address;
-  uint32_t given = atomic_load_explicit(&slab->given, memory_order_relaxed) + 1;
+  size_t use = wr_slab_use(slab) - 1;
   block->next = wr_slab_free(slab);
   block->mark = wr_slab_mark(slab);
   atomic_signal_fence(memory_order_seq_cst);
   wr_slab_set_free(slab, block);
   /* Release: pairs with the acquires of release_empty in heap.c. */
-  atomic_store_explicit(&slab->given, given, memory_order_release);
-  return wr_slab_taken(slab) - given;
+  atomic_store_explicit(&slab->use, use, memory_order_release);
+  return use & WR_SLAB_USED;
 }
 
 /* Whether the block's mark says that it is free. */
@@ -145,7 +149,7 @@ size_t wr_slab_purge(struct wr_span *slab);
 /* For a slab whose used blocks are all in the caller's hands, and whose owner cannot be using it:
  * counts them as given back. */
 WR_INLINE void wr_slab_forget(struct wr_span *slab) {
-  atomic_store_explicit(&slab->given, wr_slab_taken(slab), memory_order_relaxed);
+  atomic_store_explicit(&slab->use, wr_slab_use(slab) & ~WR_SLAB_USED, memory_order_relaxed);
 }
 
 /* Gives an empty slab's span back. */

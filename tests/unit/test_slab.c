@@ -151,11 +151,11 @@ START_TEST(use_tells_whether_a_block_was_taken) {
   size_t before;
   void *block;
   ck_assert(wr_slab_carve(slab));
-  before = wr_slab_taken(slab);
+  before = wr_slab_use(slab);
   block = wr_slab_pop(slab);
   ck_assert_uint_eq(wr_slab_push(slab, block), 0);
   ck_assert_uint_eq(wr_slab_used(slab), 0);
-  ck_assert_uint_ne(wr_slab_taken(slab), before);
+  ck_assert_uint_ne(wr_slab_use(slab), before);
 }
 END_TEST
 
