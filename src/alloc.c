@@ -64,14 +64,14 @@ static void *take(size_t size, size_t alignment, size_t *stale) {
   return WR_LIKELY(block != NULL) ? block : wr_alloc_refuse();
 }
 
-void *wr_alloc_try(size_t size) {
-  size_t stale;
+void *wr_alloc_try(size_t size, size_t *stale) {
+  *stale = size;
   if (size <= WR_BLOCK_MAX) {
     void *block = wr_heap_take(wr_heap_self, wr_sizeclass_of(size));
     if (WR_LIKELY(block != NULL))
       return block;
   }
-  return take_again(size, 1, &stale);
+  return take_again(size, 1, stale);
 }
 
 WR_HOT WR_NOINLINE void *wr_alloc_slow(size_t size) {

@@ -13,8 +13,10 @@
 
 void *wr_alloc_slow(size_t size);
 
-/* As wr_alloc_take, but memory that is out is the caller's business: NULL, errno as it was. */
-void *wr_alloc_try(size_t size);
+/* As wr_alloc_take, but memory that is out is the caller's business: NULL, errno as it was. *stale
+ * is how many of the block's first bytes may be other than 0, and the memory of a payload of which
+ * that is 0 is not resident yet. */
+void *wr_alloc_try(size_t size, size_t *stale);
 
 /* Every byte 0. */
 void *wr_alloc_zeroed(size_t size);

@@ -83,7 +83,7 @@ static void add_free(struct wr_spans *spans, struct wr_span *span) {
   spans->bin_bits[bin / 64] |= wr_extent_bit(bin);
 }
 
-static void remove_free(struct wr_spans *spans, struct wr_span *span) {
+void wr_extent_remove(struct wr_spans *spans, struct wr_span *span) {
   wr_list_remove(&spans->bins[span->kind], &span->link);
   /* Or a part that is cut off it would be joined with it again. */
   wr_extent_set_owner(span, WR_OWNER_LEAVING);
@@ -97,18 +97,31 @@ static struct wr_span *free_neighbour(struct wr_spans *spans, char *address, boo
   return (ends ? span->base + wr_extent_length(span) : span->base) == address ? span : NULL;
 }
 
+struct wr_span *wr_extent_find(const struct wr_spans *spans, const char *address) {
+  struct wr_span *span = wr_pagemap_find(address);
+  return span != NULL && span->spans == spans && span->base == address &&
+                 wr_extent_owner(span) != WR_OWNER_NONE
+             ? span
+             : NULL;
+}
+
+void wr_extent_append(struct wr_spans *spans, struct wr_span *span, struct wr_span *next) {
+  set_units(span, span->units + next->units);
+  give_spare(spans, next);
+}
+
 void wr_extent_join(struct wr_spans *spans, struct wr_span *span) {
   struct wr_span *before = free_neighbour(spans, span->base, true);
   struct wr_span *after = free_neighbour(spans, span->base + wr_extent_length(span), false);
   if (after != NULL) {
-    remove_free(spans, after);
+    wr_extent_remove(spans, after);
     set_units(span, span->units + after->units);
     give_spare(spans, after);
   }
   /* Its class may have been that of a smaller span it stood in for. */
   set_units(span, span->units);
   if (before != NULL) {
-    remove_free(spans, before);
+    wr_extent_remove(spans, before);
     set_units(before, before->units + span->units);
     give_spare(spans, span);
     span = before;
@@ -153,11 +166,11 @@ struct wr_span *wr_extent_take(struct wr_spans *spans, unsigned class, size_t un
     struct wr_span *rest = take_spare(spans);
     if (rest == NULL)
       return NULL;
-    remove_free(spans, span);
+    wr_extent_remove(spans, span);
     cut(span, (unsigned)units, rest);
     add_free(spans, rest);
   } else {
-    remove_free(spans, span);
+    wr_extent_remove(spans, span);
   }
   span->served = false;
   return span;
@@ -175,6 +188,21 @@ static size_t shortfall(struct wr_spans *spans, size_t units) {
   return units - there;
 }
 
+bool wr_extent_is_last(struct wr_spans *spans, const struct wr_span *span) {
+  const struct wr_span *last;
+  const char *end;
+  wr_lock_take(&spans->lock);
+  last = spans->end != NULL ? free_neighbour(spans, spans->end, true) : NULL;
+  end = last != NULL ? last->base : spans->end;
+  wr_lock_give(&spans->lock);
+  return span->base + wr_extent_length(span) == end;
+}
+
+void wr_extent_forget(struct wr_spans *spans, struct wr_span *span) {
+  wr_counter_bump(&spans->mapped, -wr_extent_length(span));
+  give_spare(spans, span);
+}
+
 bool wr_extent_unmap(struct wr_spans *spans, struct wr_span *span) {
   size_t length = wr_extent_length(span);
   bool unmapped = wr_source_unmap(spans->source, span->base, length) == 0;
@@ -183,8 +211,7 @@ bool wr_extent_unmap(struct wr_spans *spans, struct wr_span *span) {
     span->dirty = 0;
   wr_lock_take(&spans->lock);
   if (unmapped) {
-    wr_counter_bump(&spans->mapped, -length);
-    give_spare(spans, span);
+    wr_extent_forget(spans, span);
   } else if (span->dirty == 0) {
     wr_extent_join(spans, span);
   }
@@ -201,7 +228,7 @@ void wr_extent_unmap_free(struct wr_spans *spans, size_t units) {
     at = wr_extent_next_class(spans->bins, spans->bin_bits, class);
     if (at < WR_RETAIN_CLASSES) {
       span = WR_SPAN_OF_LINK(spans->bins[at].front);
-      remove_free(spans, span);
+      wr_extent_remove(spans, span);
     }
     wr_lock_give(&spans->lock);
     if (span == NULL || !wr_extent_unmap(spans, span))

@@ -117,6 +117,7 @@ struct wr_spans {
   wr_counter purges;
   wr_counter purged_bytes;
   wr_counter purge_failures;
+  wr_counter moves;
   struct wr_source *source;
   struct wr_meta *meta;
   struct wr_list doubtful; /* retained spans that the kernel was not asked about, oldest last */
@@ -187,9 +188,26 @@ struct wr_span *wr_extent_cut(struct wr_spans *spans, struct wr_span *span, size
  * not). False when the system gives none. Without the lock, and with `growing`. */
 bool wr_extent_grow(struct wr_spans *spans, size_t units, bool all);
 
+/* The span that begins at `address`, or NULL. Under the lock. */
+struct wr_span *wr_extent_find(const struct wr_spans *spans, const char *address);
+
+/* Whether nothing but free address space lies between the end of a span and the end of what is
+ * mapped. Without the lock, and with `growing`. */
+bool wr_extent_is_last(struct wr_spans *spans, const struct wr_span *span);
+
+/* Takes a span out of the free address space. Under the lock. */
+void wr_extent_remove(struct wr_spans *spans, struct wr_span *span);
+
+/* Lengthens a span that is in no list by the one behind it, which is in none and was not touched.
+ * Under the lock. */
+void wr_extent_append(struct wr_spans *spans, struct wr_span *span, struct wr_span *next);
+
 /* Unmaps a span that is in no list; makes it free address space when the system refuses, and
  * returns false. Without the lock. */
 bool wr_extent_unmap(struct wr_spans *spans, struct wr_span *span);
+
+/* Forgets a span that is in no list and whose memory is lost. Under the lock. */
+void wr_extent_forget(struct wr_spans *spans, struct wr_span *span);
 
 /* Unmaps every free range of at least `units` units. Without the lock. */
 void wr_extent_unmap_free(struct wr_spans *spans, size_t units);

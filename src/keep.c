@@ -8,6 +8,8 @@
 #define UNMAP_UNITS ((size_t)(256 << 20) >> WR_UNIT_SHIFT)
 /* How many retained spans an aligned request looks at. */
 #define ALIGNED_TRIES 8
+/* How many spans are looked at to lengthen another. */
+#define EXTEND_TRIES 16
 /* After this many ranges that the kernel would not take back, the caller has waited enough. */
 #define REFUSALS_MAX 16
 
@@ -145,6 +147,56 @@ struct wr_span *wr_keep_split(struct wr_spans *spans, unsigned class, size_t uni
     return span;
   }
   return NULL;
+}
+
+/* Whether the span may become part of the one before it. */
+static bool is_spare(const struct wr_spans *spans, const struct wr_span *span) {
+  uintptr_t owner = wr_extent_owner(span);
+  return owner == WR_OWNER_FREE ||
+         (owner == WR_OWNER_RETAINED && wr_retain_is_once(&spans->retain, &span->member));
+}
+
+/* Whether enough of that lies behind the span to make it `units` units long. */
+static bool has_room(const struct wr_spans *spans, const struct wr_span *span, size_t units) {
+  const struct wr_span *next = span;
+  size_t length = span->units;
+  for (int tries = 0; length < units && tries < EXTEND_TRIES; tries++) {
+    next = wr_extent_find(spans, next->base + wr_extent_length(next));
+    if (next == NULL || !is_spare(spans, next))
+      return false;
+    length += next->units;
+  }
+  return length >= units;
+}
+
+/* Makes the span behind part of this one. What lies untouched between the two counts as touched. */
+static void absorb(struct wr_spans *spans, struct wr_span *span, struct wr_span *next) {
+  size_t length = wr_extent_length(span);
+  size_t touched = wr_extent_touched(next), dirty = next->dirty;
+  if (wr_extent_owner(next) == WR_OWNER_RETAINED)
+    remove_retained(spans, next);
+  else
+    wr_extent_remove(spans, next);
+  span->probed = next->probed;
+  wr_keep_set_touched(spans, next, 0);
+  wr_extent_append(spans, span, next);
+  if (touched > 0)
+    wr_keep_set_touched(spans, span, length + touched);
+  if (dirty > 0)
+    span->dirty = length + dirty;
+}
+
+bool wr_keep_extend(struct wr_spans *spans, struct wr_span *span, size_t units) {
+  struct wr_span *rest;
+  if (!has_room(spans, span, units))
+    return false;
+  while (span->units < units)
+    absorb(spans, span, wr_extent_find(spans, span->base + wr_extent_length(span)));
+  /* The descriptor of what was absorbed is there for the rest. */
+  rest = span->units > units ? wr_extent_cut(spans, span, units) : NULL;
+  if (rest != NULL)
+    wr_keep_leave(spans, rest);
+  return true;
 }
 
 /*

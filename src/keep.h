@@ -29,6 +29,13 @@ struct wr_span *wr_keep_take_aligned(struct wr_spans *spans, unsigned class, siz
  */
 struct wr_span *wr_keep_split(struct wr_spans *spans, unsigned class, size_t units);
 
+/*
+ * Lengthens a span that is in use to `units` units, if what lies behind it is free address space or
+ * retained spans that nothing has come back for; what of them is not needed stays so. Else changes
+ * nothing and returns false. Looks at no more than 16 of them. Under the lock.
+ */
+bool wr_keep_extend(struct wr_spans *spans, struct wr_span *span, size_t units);
+
 /* Puts a part that was cut off a span back: to the next to go, or to the free address space. Under
  * the lock. */
 void wr_keep_leave(struct wr_spans *spans, struct wr_span *part);

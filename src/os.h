@@ -34,6 +34,14 @@ int wr_os_unmap(void *address, size_t length);
  * the kernel can (Linux 5.18), else EINVAL. */
 int wr_os_purge(void *address, size_t length);
 
+/*
+ * Moves the pages of a range, without copying them, to another that is mapped and does not overlap
+ * it; afterwards `from` is mapped and reads as zero. EINVAL and others when the system cannot
+ * (before Linux 5.7; a range of several mappings before 6.17): then `from` is as it was, and `to`
+ * reads as zero. ENOTRECOVERABLE: `to` is not mapped any more.
+ */
+int wr_os_move(void *from, void *to, size_t length);
+
 /* Sets *end to how many bytes from the start of the range reach behind its last resident page: 0
  * when none is. Never counts an untouched page at the end. */
 int wr_os_resident(void *address, size_t length, size_t *end);

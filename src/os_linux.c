@@ -23,6 +23,12 @@
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
 #endif
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
 /* From linux/membarrier.h, which older distributions lack. */
 #define MEMBARRIER_PRIVATE_EXPEDITED (1 << 3)
 #define MEMBARRIER_REGISTER_PRIVATE_EXPEDITED (1 << 4)
@@ -65,15 +71,19 @@ void *wr_os_hint(void) {
 #endif
 }
 
+/* mmap of memory of the process's own; -1 for a failure, and then errno is set. */
+static long map(void *address, size_t length, int flags) {
+  flags |= MAP_PRIVATE | MAP_ANONYMOUS;
+#ifdef SYS_mmap2
+  return syscall(SYS_mmap2, address, length, PROT_READ | PROT_WRITE, flags, -1, 0L);
+#else
+  return syscall(SYS_mmap, address, length, PROT_READ | PROT_WRITE, flags, -1, 0L);
+#endif
+}
+
 int wr_os_map(void *hint, size_t length, void **address) {
   int saved = errno;
-#ifdef SYS_mmap2
-  long got =
-      syscall(SYS_mmap2, hint, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
-#else
-  long got =
-      syscall(SYS_mmap, hint, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
-#endif
+  long got = map(hint, length, 0);
   /* An address may have its top bit set on 32-bit systems; only -1 is a failure. */
   if (got == -1)
     return result(-1, saved);
@@ -94,6 +104,26 @@ int wr_os_purge(void *address, size_t length) {
   if (got != 0 && errno == EINVAL)
     got = syscall(SYS_madvise, address, length, MADV_DONTNEED_LOCKED);
   return result(got, saved);
+}
+
+int wr_os_move(void *from, void *to, size_t length) {
+  int saved = errno, error;
+  /* mremap(2): DONTUNMAP leaves the old range mapped and empty. */
+  long got = syscall(SYS_mremap, from, length, length,
+                     MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to);
+  if (got != -1)
+    return result(0, saved);
+  /* It may have unmapped the target first. Nobody gets that address meanwhile but who asks for it,
+   * because the kernel places mappings elsewhere (see wr_os_hint). */
+  error = errno;
+  got = map(to, length, MAP_FIXED_NOREPLACE);
+  if (got == -1 && errno != EEXIST)
+    error = ENOTRECOVERABLE;
+  /* Before Linux 4.17 the address is a mere wish, and this one says that the target is there. */
+  if (got != -1 && got != (long)to)
+    (void)syscall(SYS_munmap, got, length);
+  errno = saved;
+  return error;
 }
 
 int wr_os_resident(void *address, size_t length, size_t *end) {

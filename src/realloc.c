@@ -4,10 +4,14 @@
  */
 #include "realloc.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "alloc.h"
 #include "free.h"
+
+/* From this size on the pages are moved, not copied, into memory that is not resident. */
+#define MOVE_MIN ((size_t)256 << 10)
 
 /* Whether a block of `usable` bytes serves `size` without wasting more than half of itself. */
 static bool fits(size_t usable, size_t size) {
@@ -21,6 +25,29 @@ static bool resize_in_place(struct wr_span *span, size_t usable, size_t size) {
   return payload && size > usable && wr_span_resize(span, size);
 }
 
+/* What to ask for when a block of `usable` bytes grows to `size`: what has grown will often grow
+ * again, so a small block gets a quarter more at least, and is copied half as often for it. */
+static size_t grown(size_t usable, size_t size) {
+  size_t more = usable + usable / 4;
+  return size > usable && more <= WR_BLOCK_MAX ? wr_bits_max(size, more) : size;
+}
+
+/* Another block of `size` bytes with the contents of this one, or NULL. */
+static void *copy(struct wr_span *span, const void *block, size_t usable, size_t size) {
+  size_t stale;
+  void *other = wr_alloc_try(grown(usable, size), &stale);
+  if (other == NULL)
+    return NULL;
+  if (stale == 0 && usable >= MOVE_MIN && size > usable) {
+    int error = wr_span_move(span, wr_pagemap_find(other));
+    if (error == 0)
+      return other;
+    if (error == ENOTRECOVERABLE && (other = wr_alloc_try(size, &stale)) == NULL)
+      return NULL;
+  }
+  return memcpy(other, block, wr_bits_min(usable, size));
+}
+
 void *wr_realloc_resize(void *block, size_t size) {
   struct wr_span *span;
   size_t usable;
@@ -32,11 +59,10 @@ void *wr_realloc_resize(void *block, size_t size) {
   span = wr_free_find(block, &usable);
   if (resize_in_place(span, usable, size))
     return block;
-  moved = wr_alloc_try(size);
+  moved = copy(span, block, usable, size);
   /* If it cannot get smaller, it serves as it is. */
   if (moved == NULL)
     return size > usable ? wr_alloc_refuse() : block;
-  memcpy(moved, block, wr_bits_min(usable, size));
   wr_free_give(block);
   return moved;
 }

@@ -89,5 +89,6 @@ void wr_snapshot_take(struct wr_arena *arena, struct wr_snapshot *snapshot) {
   stats->sys_purge = wr_counter_read(&arena->source.purges);
   stats->sys_advise = wr_counter_read(&arena->source.advices);
   stats->sys_probe = wr_counter_read(&arena->source.probes);
+  stats->sys_move = wr_counter_read(&arena->source.moves);
   stats->out_of_memory = wr_counter_read(&arena->out_of_memory);
 }

@@ -25,6 +25,11 @@ static int os_purge(struct wr_source *source, void *address, size_t length) {
   return wr_os_purge(address, length);
 }
 
+static int os_move(struct wr_source *source, void *from, void *to, size_t length) {
+  (void)source;
+  return wr_os_move(from, to, length);
+}
+
 static int os_resident(struct wr_source *source, void *address, size_t length, size_t *end) {
   (void)source;
   return wr_os_resident(address, length, end);
@@ -36,7 +41,8 @@ static int os_huge(struct wr_source *source, void *address, size_t length, bool 
 }
 
 void wr_source_init_os(struct wr_source *source, enum wr_thp thp) {
-  static const struct wr_source_ops ops = {os_map, os_unmap, os_purge, os_resident, os_huge};
+  static const struct wr_source_ops ops = {os_map,  os_unmap,    os_purge,
+                                           os_move, os_resident, os_huge};
   source->ops = &ops;
   source->page = wr_os_page_size();
   source->thp = thp;
@@ -99,6 +105,11 @@ int wr_source_map(struct wr_source *source, void *hint, size_t length, size_t al
 int wr_source_purge(struct wr_source *source, void *address, size_t length) {
   wr_counter_add(&source->purges, 1);
   return source->ops->purge(source, address, length);
+}
+
+int wr_source_move(struct wr_source *source, void *from, void *to, size_t length) {
+  wr_counter_add(&source->moves, 1);
+  return source->ops->move(source, from, to, length);
 }
 
 int wr_source_resident(struct wr_source *source, void *address, size_t length, size_t *end) {

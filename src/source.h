@@ -19,6 +19,7 @@ struct wr_source_ops {
   int (*map)(struct wr_source *source, void *hint, size_t length, void **address);
   int (*unmap)(struct wr_source *source, void *address, size_t length);
   int (*purge)(struct wr_source *source, void *address, size_t length);
+  int (*move)(struct wr_source *source, void *from, void *to, size_t length);
   int (*resident)(struct wr_source *source, void *address, size_t length, size_t *end);
   int (*huge)(struct wr_source *source, void *address, size_t length, bool huge);
 };
@@ -32,6 +33,7 @@ struct wr_source {
   wr_counter purges;
   wr_counter advices;
   wr_counter probes;
+  wr_counter moves;
   wr_counter mapped; /* bytes */
 };
 
@@ -46,6 +48,7 @@ int wr_source_map(struct wr_source *source, void *hint, size_t length, size_t al
                   void **address);
 int wr_source_unmap(struct wr_source *source, void *address, size_t length);
 int wr_source_purge(struct wr_source *source, void *address, size_t length);
+int wr_source_move(struct wr_source *source, void *from, void *to, size_t length);
 int wr_source_resident(struct wr_source *source, void *address, size_t length, size_t *end);
 
 #endif

@@ -4,7 +4,11 @@
  */
 #include "span.h"
 
+#include <errno.h>
+
 #include "check.h"
+
+#define MOVES_MAX 1000
 
 void wr_spans_init(struct wr_spans *spans, struct wr_source *source, struct wr_meta *meta,
                    size_t mark) {
@@ -196,22 +200,88 @@ size_t wr_span_purge_slab(struct wr_span *span) {
   return bytes;
 }
 
+static bool extend(struct wr_spans *spans, struct wr_span *span, size_t units) {
+  bool extended;
+  wr_lock_take(&spans->lock);
+  extended = wr_keep_extend(spans, span, units);
+  wr_lock_give(&spans->lock);
+  return extended;
+}
+
+/* Makes the address range of a payload at least `units` units long, where it is. */
+static bool lengthen(struct wr_spans *spans, struct wr_span *span, size_t units) {
+  bool extended;
+  /* As long as the class, so that a later request of this size finds it. */
+  (void)wr_extent_class(units, &units);
+  if (extend(spans, span, units))
+    return true;
+  wr_lock_take(&spans->growing);
+  extended = wr_extent_is_last(spans, span) && wr_extent_stock(spans) &&
+             wr_extent_grow(spans, units - span->units, false) && extend(spans, span, units);
+  wr_lock_give(&spans->growing);
+  return extended;
+}
+
 bool wr_span_resize(struct wr_span *span, size_t size) {
   struct wr_spans *spans = span->spans;
   size_t lead = (size_t)(span->user - span->base);
   size_t usable = wr_bits_up(size, spans->page);
-  size_t before = wr_extent_touched(span);
-  if (usable > wr_extent_length(span) - lead)
+  size_t end = lead + usable, before;
+  if (size > WR_SPAN_MAX || (end > wr_extent_length(span) &&
+                             !lengthen(spans, span, wr_bits_up(end, WR_UNIT) >> WR_UNIT_SHIFT)))
     return false;
   wr_lock_take(&spans->lock);
-  if (lead + usable > before) {
-    count_fresh(spans, lead + usable - before);
-    wr_keep_set_touched(spans, span, lead + usable);
-    span->dirty = wr_bits_max(span->dirty, lead + usable);
+  before = wr_extent_touched(span);
+  if (end > before) {
+    count_fresh(spans, end - before);
+    wr_keep_set_touched(spans, span, end);
+    span->dirty = wr_bits_max(span->dirty, end);
   }
   span->usable = usable;
   wr_lock_give(&spans->lock);
   return true;
+}
+
+/* Notes that a payload's pages have left it. */
+static void empty(struct wr_spans *spans, struct wr_span *span, size_t bytes) {
+  wr_lock_take(&spans->lock);
+  wr_keep_count_active(spans);
+  /* What is before the block, or was behind it once, is there still. */
+  if (span->user == span->base && span->dirty <= bytes) {
+    wr_keep_set_touched(spans, span, 0);
+    span->dirty = 0;
+  }
+  wr_lock_give(&spans->lock);
+}
+
+/* Forgets a payload that is not mapped any more. */
+static void lose(struct wr_spans *spans, struct wr_span *span) {
+  wr_lock_take(&spans->lock);
+  wr_keep_set_touched(spans, span, 0);
+  wr_extent_forget(spans, span);
+  wr_lock_give(&spans->lock);
+}
+
+int wr_span_move(struct wr_span *from, struct wr_span *to) {
+  struct wr_spans *spans = from->spans;
+  size_t bytes = from->usable, there;
+  int error = wr_counter_read(&spans->moves) < MOVES_MAX
+                  ? wr_source_resident(spans->source, to->user, spans->page, &there)
+                  : ENOMEM;
+  if (error != 0)
+    return error;
+  /* Not touched and yet resident: then it is locked. */
+  if (there > 0)
+    return EAGAIN;
+  wr_counter_add(&spans->moves, 1);
+  error = wr_source_move(spans->source, from->user, to->user, bytes);
+  if (error == 0)
+    empty(spans, from, bytes);
+  else if (error == ENOTRECOVERABLE)
+    lose(spans, to);
+  else if (error == EINVAL)
+    wr_counter_set(&spans->moves, MOVES_MAX);
+  return error;
 }
 
 void wr_spans_peaks(struct wr_spans *spans) {

@@ -168,6 +168,27 @@ static int purge(struct wr_source *source, void *address, size_t length) {
   return error;
 }
 
+static int move(struct wr_source *source, void *from, void *to, size_t length) {
+  int error;
+  (void)source;
+  pthread_mutex_lock(&mutex);
+  check_range(from, length);
+  check_range(to, length);
+  error = !fails(FAKE_MOVE) ? 0 : fake.loses ? ENOTRECOVERABLE : EFAULT;
+  if (error == 0) {
+    memcpy(to, from, length);
+    drop(from, length);
+    set_all(from, length, MAPPED);
+    set_all(to, length, MAPPED | RESIDENT);
+  } else if (fake.loses) {
+    drop(to, length);
+    set_all(to, length, 0);
+  }
+  record(FAKE_MOVE, to, length, error, false);
+  pthread_mutex_unlock(&mutex);
+  return error;
+}
+
 static int resident(struct wr_source *source, void *address, size_t length, size_t *end) {
   int error;
   (void)source;
@@ -176,8 +197,8 @@ static int resident(struct wr_source *source, void *address, size_t length, size
   pthread_mutex_lock(&mutex);
   check_range(address, length);
   error = fails(FAKE_RESIDENT) ? EAGAIN : 0;
-  *end = 0;
-  if (error == 0 && !fake.swapped)
+  *end = fake.locked ? length : 0;
+  if (error == 0 && !fake.swapped && !fake.locked)
     for (size_t at = 0; at < length; at += GRAIN)
       if (!all_are((char *)address + at, GRAIN, RESIDENT, 0))
         *end = wr_bits_up(at + 1, fake.page);
@@ -209,7 +230,7 @@ void fake_begin(size_t page) {
 }
 
 void fake_source(struct wr_source *source) {
-  static const struct wr_source_ops ops = {map, unmap, purge, resident, huge};
+  static const struct wr_source_ops ops = {map, unmap, purge, move, resident, huge};
   source->ops = &ops;
   source->page = fake.page;
   source->thp = WR_THP_DEFAULT;

@@ -9,7 +9,15 @@
 
 #include "arena.h"
 
-enum fake_kind { FAKE_MAP, FAKE_UNMAP, FAKE_PURGE, FAKE_RESIDENT, FAKE_HUGE, FAKE_KINDS };
+enum fake_kind {
+  FAKE_MAP,
+  FAKE_UNMAP,
+  FAKE_PURGE,
+  FAKE_MOVE,
+  FAKE_RESIDENT,
+  FAKE_HUGE,
+  FAKE_KINDS
+};
 /* For fake_fail and fake_calls: every kind. */
 #define FAKE_ANY FAKE_KINDS
 
@@ -27,6 +35,8 @@ struct fake {
   size_t page;
   bool ignores_hints; /* every mapping stands apart from the one before */
   size_t skew;        /* so many pages behind a multiple of 64 KiB start mappings without a hint */
+  bool loses;         /* a move that fails loses its target */
+  bool locked;        /* everything counts as resident */
   bool swapped;       /* nothing counts as resident, though its contents are kept */
   struct fake_call call[FAKE_CALLS]; /* the first so many since fake_forget */
   size_t calls;

@@ -203,8 +203,73 @@ START_TEST(without_memory_a_smaller_block_may_stay_large) {
 }
 END_TEST
 
+START_TEST(small_blocks_grow_by_a_quarter_at_least) {
+  for (size_t size = 16; size <= 40000; size *= 2) {
+    char *block = weir_malloc(size);
+    size_t usable = weir_usable_size(block), grown;
+    block = weir_realloc(block, usable + 1);
+    grown = weir_usable_size(block);
+    ck_assert_uint_ge(grown, usable + usable / 4);
+    ck_assert_uint_le(grown, 2 * usable);
+    weir_free(block);
+  }
+}
+END_TEST
+
+START_TEST(large_blocks_are_moved_into_memory_that_is_not_resident) {
+  unsigned char *block, *other;
+  fake_default();
+  block = weir_malloc(MIB);
+  other = weir_malloc(MIB);
+  fill(block, 0, MIB);
+  fake_touch(other, MIB);
+  fake_forget();
+  block = weir_realloc(block, 4 * MIB);
+  ck_assert_uint_eq(fake_calls(FAKE_MOVE), 1);
+  expect_filled(block, MIB);
+  weir_free(block);
+  /* Into memory that is, they are copied. */
+  fake_forget();
+  other = weir_realloc(other, 4 * MIB);
+  ck_assert_uint_eq(fake_calls(FAKE_MOVE), 0);
+  ck_assert_int_eq(other[MIB - 1], 0xa5);
+  weir_free(other);
+}
+END_TEST
+
+static void copy_after_a_move_that_fails(bool lost) {
+  unsigned char *block, *other;
+  weir_stats_t stats;
+  fake_default();
+  block = weir_malloc(MIB);
+  other = weir_malloc(MIB);
+  fill(block, 0, MIB);
+  fake.loses = lost;
+  fake_fail(FAKE_MOVE, 1, 1);
+  block = weir_realloc(block, 4 * MIB);
+  ck_assert_uint_eq(fake_calls(FAKE_MOVE), 1);
+  expect_filled(block, MIB);
+  weir_free(block);
+  weir_free(other);
+  weir_stats(&stats, sizeof stats);
+  ck_assert_uint_eq(stats.live, 0);
+}
+
+START_TEST(where_pages_cannot_move_they_are_copied) {
+  copy_after_a_move_that_fails(false);
+}
+END_TEST
+
+START_TEST(where_the_target_of_a_move_is_lost_there_is_another) {
+  copy_after_a_move_that_fails(true);
+}
+END_TEST
+
 UNIT_SUITE(realloc, contents_are_kept_from_any_size_to_any, random_sizes, null_and_nothing,
-           small_blocks_stay_where_they_fit, payloads_grow_in_place_within_their_range,
-           much_smaller_blocks_give_their_memory_back, aligned_blocks_keep_their_contents,
-           impossible_sizes_leave_the_block, without_memory_the_block_is_as_it_was,
-           without_memory_a_smaller_block_may_stay_large)
+           small_blocks_stay_where_they_fit, small_blocks_grow_by_a_quarter_at_least,
+           large_blocks_are_moved_into_memory_that_is_not_resident,
+           where_pages_cannot_move_they_are_copied,
+           where_the_target_of_a_move_is_lost_there_is_another,
+           payloads_grow_in_place_within_their_range, much_smaller_blocks_give_their_memory_back,
+           aligned_blocks_keep_their_contents, impossible_sizes_leave_the_block,
+           without_memory_the_block_is_as_it_was, without_memory_a_smaller_block_may_stay_large)

@@ -70,6 +70,7 @@ static void snap(void) {
   ck_assert_uint_eq(stats->sys_purge, fake_calls(FAKE_PURGE));
   ck_assert_uint_eq(stats->sys_advise, fake_calls(FAKE_HUGE));
   ck_assert_uint_eq(stats->sys_probe, fake_calls(FAKE_RESIDENT));
+  ck_assert_uint_eq(stats->sys_move, fake_calls(FAKE_MOVE));
 }
 
 START_TEST(an_unused_arena) {

@@ -25,6 +25,7 @@ static void check_counts(void) {
   ck_assert_uint_eq(wr_counter_read(&source.maps), fake_calls(FAKE_MAP));
   ck_assert_uint_eq(wr_counter_read(&source.unmaps), fake_calls(FAKE_UNMAP));
   ck_assert_uint_eq(wr_counter_read(&source.purges), fake_calls(FAKE_PURGE));
+  ck_assert_uint_eq(wr_counter_read(&source.moves), fake_calls(FAKE_MOVE));
   ck_assert_uint_eq(wr_counter_read(&source.probes), fake_calls(FAKE_RESIDENT));
   ck_assert_uint_eq(wr_counter_read(&source.advices), fake_calls(FAKE_HUGE));
   ck_assert_uint_eq(wr_counter_read(&source.mapped), fake_mapped());

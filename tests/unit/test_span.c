@@ -323,45 +323,6 @@ START_TEST(neighbouring_mappings_are_joined_others_are_not) {
 }
 END_TEST
 
-START_TEST(payloads_grow_and_shrink_within_their_range) {
-  for (const size_t *page = fake_pages; *page != 0; page++) {
-    struct wr_span *span;
-    size_t room;
-    begin(*page, SIZE_MAX);
-    span = take(17 * 64 * KIB + 1);
-    room = wr_extent_length(span);
-    ck_assert(wr_span_resize(span, room));
-    ck_assert_uint_eq(span->usable, room);
-    ck_assert_uint_eq(wr_keep_active(spans), room);
-    ck_assert(!wr_span_resize(span, room + 1));
-    ck_assert_uint_eq(span->usable, room);
-    ck_assert(wr_span_resize(span, 100000));
-    ck_assert_uint_eq(span->usable, (100000 + *page - 1) / *page * *page);
-    /* What was touched stays counted. */
-    ck_assert_uint_eq(wr_keep_active(spans), room);
-    wr_span_check(spans);
-    give(span);
-    ck_assert_uint_eq(retained(), room);
-  }
-}
-END_TEST
-
-START_TEST(resizing_knows_of_the_room_before_an_aligned_block) {
-  size_t stale;
-  begin(4096, SIZE_MAX);
-  (void)take(65536);
-  for (int i = 0; i < 5; i++) {
-    struct wr_span *span = wr_span_take(spans, 3 * MIB, MIB, &stale);
-    size_t room;
-    ck_assert_ptr_nonnull(span);
-    room = wr_extent_length(span) - (size_t)(span->user - span->base);
-    ck_assert(!wr_span_resize(span, room + 1));
-    ck_assert(wr_span_resize(span, room));
-    wr_span_check(spans);
-  }
-}
-END_TEST
-
 START_TEST(stale_says_what_may_not_be_zero) {
   struct wr_span *span, *again;
   size_t stale;
@@ -536,8 +497,6 @@ UNIT_SUITE(span, classes_are_eight_a_doubling, blocks_are_aligned_zeroed_and_rec
            a_retained_span_serves_down_to_half_of_it,
            a_large_span_that_nothing_came_back_for_is_split, the_rest_of_a_split_serves_what_fits,
            a_large_span_that_is_used_again_is_not_split, free_neighbours_are_joined,
-           neighbouring_mappings_are_joined_others_are_not,
-           payloads_grow_and_shrink_within_their_range,
-           resizing_knows_of_the_room_before_an_aligned_block, stale_says_what_may_not_be_zero,
+           neighbouring_mappings_are_joined_others_are_not, stale_says_what_may_not_be_zero,
            stale_covers_what_is_not_resident_but_was_written, every_unit_of_a_slab_leads_to_it,
            slabs_count_what_they_touch, every_span_in_use_is_visited, peaks_are_exact)
