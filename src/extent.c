@@ -31,7 +31,7 @@ bool wr_extent_stock(struct wr_spans *spans) {
   struct wr_span_batch *batch;
   if (WR_LIKELY(wr_counter_read(&spans->spares) >= SPARES_WANTED))
     return true;
-  batch = wr_meta_take(spans->meta, sizeof *batch, 64);
+  batch = wr_meta_take(spans->meta, sizeof *batch, 128);
   if (batch == NULL)
     return false;
   wr_lock_take(&spans->lock);

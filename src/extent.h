@@ -93,7 +93,7 @@ struct wr_span {
 
 struct wr_span_batch {
   struct wr_span_batch *next;
-  WR_ALIGNED(64) struct wr_span span[WR_SPAN_BATCH];
+  WR_ALIGNED(128) struct wr_span span[WR_SPAN_BATCH];
 };
 
 /* What every take and give of a payload uses comes first, so that it lies on one page: buffers of

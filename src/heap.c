@@ -131,30 +131,50 @@ static struct wr_block *pop_block(const struct wr_heap *heap, struct wr_block **
   return block;
 }
 
+/* The blocks that others have freed, as a list; those that were taken over before come first. */
+static struct wr_block *incoming(struct wr_heap *heap) {
+  if (heap->incoming == NULL && !wr_remote_is_empty(&heap->remote))
+    heap->incoming = wr_remote_take_all(&heap->remote);
+  return heap->incoming;
+}
+
 /* The next block that others have freed, or NULL. */
 static struct wr_block *next_incoming(struct wr_heap *heap, struct wr_span **slab) {
   struct wr_block *block;
-  if (heap->incoming == NULL && !wr_remote_is_empty(&heap->remote))
-    heap->incoming = wr_remote_take_all(&heap->remote);
+  (void)incoming(heap);
   block = pop_block(heap, &heap->incoming, slab);
   if (block != NULL)
     wr_counter_bump(&heap->remote_frees, 1);
   return block;
 }
 
-/* Puts at most `limit` blocks that others have freed back. Owner. */
-static void drain(struct wr_heap *heap, size_t limit) {
-  for (; limit > 0; limit--) {
-    struct wr_span *slab;
-    struct wr_block *block = pop_block(heap, &heap->deferred, &slab);
-    if (block != NULL)
-      slab->deferred--;
-    else
-      block = next_incoming(heap, &slab);
-    if (block == NULL)
-      break;
+/* Puts at most `limit` blocks back that could not be before. Returns how many more may be. Owner.
+ */
+static size_t drain_deferred(struct wr_heap *heap, size_t limit) {
+  struct wr_span *slab;
+  struct wr_block *block;
+  for (; limit > 0 && (block = pop_block(heap, &heap->deferred, &slab)) != NULL; limit--) {
+    slab->deferred--;
     put_back(heap, slab, block);
   }
+  return limit;
+}
+
+/* Puts at most `limit` blocks that others have freed back. Owner. */
+static void drain(struct wr_heap *heap, size_t limit) {
+  struct wr_block *block;
+  size_t count = 0;
+  if (heap->deferred != NULL)
+    limit = drain_deferred(heap, limit);
+  for (; count < limit && (block = incoming(heap)) != NULL; count++) {
+    struct wr_block *next = block->next;
+    /* Its line is in the cache of the thread that freed it. */
+    __builtin_prefetch(next);
+    put_back(heap, slab_of(heap, block), block);
+    heap->incoming = next;
+  }
+  if (count > 0)
+    wr_counter_bump(&heap->remote_frees, count);
 }
 
 /* Whether the slab has a free block now, carved if need be. Owner. */
@@ -289,13 +309,19 @@ bool wr_heap_is_free(struct wr_heap *heap, struct wr_span *slab, const void *blo
   return found;
 }
 
+static void set_patience(struct wr_heap *heap) {
+  size_t mark = wr_counter_read(&heap->arena->spans.retain.mark);
+  wr_counter_set(&heap->patience, wr_bits_min(mark, WR_HEAP_PIN_MAX) >> WR_REMOTE_UNIT_SHIFT);
+}
+
 struct wr_heap *wr_heap_make(struct wr_arena *arena) {
-  struct wr_heap *heap = wr_meta_take(&arena->meta, sizeof *heap, 64);
+  struct wr_heap *heap = wr_meta_take(&arena->meta, sizeof *heap, 128);
   if (heap == NULL)
     return NULL;
   for (unsigned class = 0; class < WR_CLASSES; class ++)
     wr_heap_set_current(heap, class, &no_slab);
   heap->arena = arena;
+  set_patience(heap);
   heap->next = atomic_load_explicit(&arena->heaps, memory_order_relaxed);
   /* Release: pairs with the acquire of those who walk the list. */
   while (!atomic_compare_exchange_weak_explicit(&arena->heaps, &heap->next, heap,
@@ -412,7 +438,7 @@ static void sweep_deferred(struct wr_heap *heap) {
     wr_slab_forget(slab);
     retire(heap, slab);
   }
-  heap->deferred_limit = 2 * heap->deferred_amount + wr_heap_patience(heap);
+  heap->deferred_limit = 2 * heap->deferred_amount + wr_counter_read(&heap->patience);
 }
 
 /* Gives back the slabs that are empty and not pinned: those whose memory was taken, of a heap that
@@ -472,11 +498,14 @@ void wr_heap_trim(struct wr_heap *heap) {
   wr_lock_give(&heap->lock);
 }
 
+static struct wr_heap *first_heap(struct wr_arena *arena) {
+  /* Acquire: pairs with the release in wr_heap_make. */
+  return atomic_load_explicit(&arena->heaps, memory_order_acquire);
+}
+
 size_t wr_heap_trim_all(struct wr_arena *arena, size_t keep) {
   size_t before = wr_counter_read(&arena->spans.purged_bytes);
-  /* Acquire: pairs with the release in wr_heap_make. */
-  struct wr_heap *heap = atomic_load_explicit(&arena->heaps, memory_order_acquire);
-  for (; heap != NULL; heap = heap->next)
+  for (struct wr_heap *heap = first_heap(arena); heap != NULL; heap = heap->next)
     wr_heap_trim(heap);
   (void)wr_keep_reduce(&arena->spans, keep);
   return wr_counter_read(&arena->spans.purged_bytes) - before;
@@ -484,6 +513,8 @@ size_t wr_heap_trim_all(struct wr_arena *arena, size_t keep) {
 
 void wr_heap_set_mark(struct wr_arena *arena, size_t mark) {
   wr_keep_set_mark(&arena->spans, mark);
+  for (struct wr_heap *heap = first_heap(arena); heap != NULL; heap = heap->next)
+    set_patience(heap);
   if (mark < WR_HEAP_PIN_MAX)
     (void)wr_heap_trim_all(arena, mark);
 }

@@ -38,10 +38,16 @@ struct wr_heap {
   struct wr_heap *next;      /* in wr_arena.heaps; constant */
   struct wr_heap *next_idle; /* in the pool of unattended heaps; guarded by its lock */
   struct wr_lock lock;
-  _Atomic(bool) attended; /* a thread has this heap; written under the lock */
   size_t pinned_bytes;
   wr_counter remote_frees;
-  WR_ALIGNED(64) struct wr_remote remote;
+  /* What a thread that frees a block of this heap reads and writes: a line that the heap's own
+   * thread leaves alone but to take what is there. */
+  WR_ALIGNED(128) struct wr_remote remote;
+  _Atomic(bool) attended; /* a thread has this heap; written under the lock */
+  /* How much other threads may free before one of them puts it back itself, in wr_remote's units:
+   * a mebibyte, or the mark if that is less. Else a thread that allocates once and then waits would
+   * keep all that others free of it, whatever the mark. */
+  wr_counter patience;
 };
 
 /* The thread's heap: a static one without slabs before its first use, and again after its end. */
@@ -104,16 +110,6 @@ bool wr_heap_give_unattended(struct wr_heap *heap, struct wr_span *slab, void *b
 
 /* Whether a marked block is free indeed: on its slab's list or on its way back. For the owner. */
 bool wr_heap_is_free(struct wr_heap *heap, struct wr_span *slab, const void *block);
-
-/*
- * How much other threads may free of a heap before one of them puts it back itself, in wr_remote's
- * units: a mebibyte, or the mark if that is less. Else a thread that allocates once and then waits
- * would keep all that others free of it, whatever the mark.
- */
-WR_INLINE size_t wr_heap_patience(const struct wr_heap *heap) {
-  size_t mark = wr_counter_read(&heap->arena->spans.retain.mark);
-  return wr_bits_min(mark, WR_HEAP_PIN_MAX) >> WR_REMOTE_UNIT_SHIFT;
-}
 
 /* Puts back what other threads have freed of the heap's full slabs, and gives back the slabs that
  * become empty by that. Takes the heap's lock, for at most 64 blocks at a time. */

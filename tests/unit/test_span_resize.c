@@ -122,11 +122,11 @@ START_TEST(into_new_address_space_at_the_end) {
   struct wr_span *span;
   begin(4096, SIZE_MAX);
   span = take(100 * KIB);
-  for (size_t size = MIB; size <= 64 * MIB; size *= 2) {
-    size_t before = fake_calls(FAKE_MAP);
+  fake_forget();
+  for (size_t size = MIB; size <= 64 * MIB; size *= 2)
     ck_assert(resize(span, size));
-    ck_assert_uint_le(fake_calls(FAKE_MAP), before + 1);
-  }
+  /* One each, and one for weir's own memory. */
+  ck_assert_uint_le(fake_calls(FAKE_MAP), 8);
   /* No more than is needed. */
   ck_assert_uint_le(wr_counter_read(&spans->mapped), 65 * MIB);
   ck_assert_uint_eq(fake_resident(), 0);
