@@ -31,8 +31,9 @@ struct header {
 
 typedef _Atomic(struct header *) slot;
 
+/* Lines of its own: the state of the random numbers is written at every step. */
 struct worker {
-  pthread_t thread;
+  _Alignas(128) pthread_t thread;
   slot *slots;
   size_t slot_count;
   uint64_t state;

@@ -3,31 +3,65 @@
 # preloaded under them.
 
 noinst_PROGRAMS += \
+  bench/alloctest \
   bench/burst \
   bench/churn \
+  bench/falseshare \
   bench/footprint \
+  bench/growth \
+  bench/large \
+  bench/larson \
+  bench/mstress \
   bench/pair \
   bench/procwatch \
   bench/prodcons \
+  bench/program \
   bench/reuse \
-  bench/startup
+  bench/rosmix \
+  bench/rptest \
+  bench/shbench \
+  bench/simple \
+  bench/startup \
+  bench/threadchurn \
+  bench/xmalloc
+bench_alloctest_SOURCES = bench/alloctest.c bench/bench.h
 bench_burst_SOURCES = bench/burst.c bench/bench.h
 bench_churn_SOURCES = bench/churn.c bench/bench.h
+bench_falseshare_SOURCES = bench/falseshare.c bench/bench.h
 bench_footprint_SOURCES = bench/footprint.c bench/bench.h
+bench_growth_SOURCES = bench/growth.c bench/bench.h
+bench_large_SOURCES = bench/large.c bench/bench.h
+bench_larson_SOURCES = bench/larson.c bench/bench.h
+bench_mstress_SOURCES = bench/mstress.c bench/bench.h
 bench_pair_SOURCES = bench/pair.c bench/bench.h
 bench_prodcons_SOURCES = bench/prodcons.c bench/bench.h
 bench_procwatch_SOURCES = bench/procwatch.c bench/bench.h
+bench_program_SOURCES = bench/program.c bench/bench.h
 bench_reuse_SOURCES = bench/reuse.c bench/bench.h
+bench_rosmix_SOURCES = bench/rosmix.c bench/bench.h
+bench_rptest_SOURCES = bench/rptest.c bench/bench.h
+bench_shbench_SOURCES = bench/shbench.c bench/bench.h
+bench_simple_SOURCES = bench/simple.c bench/bench.h
 bench_startup_SOURCES = bench/startup.c bench/bench.h
+bench_threadchurn_SOURCES = bench/threadchurn.c bench/bench.h
+bench_xmalloc_SOURCES = bench/xmalloc.c bench/bench.h
 
 EXTRA_DIST += \
   bench/README.md \
   bench/compare \
+  bench/programs/large_c.py \
+  bench/programs/objects.js \
+  bench/programs/objects.py \
+  bench/programs/redis_load.sh \
+  bench/programs/tables.sql \
+  bench/programs/text.pl \
   bench/weirbench/__init__.py \
+  bench/weirbench/aims.py \
   bench/weirbench/arms.py \
   bench/weirbench/cells.py \
   bench/weirbench/command.py \
   bench/weirbench/facts.py \
+  bench/weirbench/general.py \
   bench/weirbench/progress.py \
   bench/weirbench/running.py \
   bench/weirbench/stats.py \

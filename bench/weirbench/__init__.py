@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of bench/compare: arms, cells, running and counting, statistics, tables and summary."""
+"""The parts of bench/compare: arms, cells, running and counting, statistics, tables, summaries."""

@@ -41,6 +41,7 @@ KNOWN = [
     ("tcmalloc", r"libtcmalloc_minimal\.so[.\d]*", {}),
 ]
 NAMES = [name for name, _, _ in KNOWN] + ["weir"]
+PACKAGED = ["glibc", "jemalloc", "mimalloc", "tcmalloc", "weir"]  # as they come, not tuned
 
 
 def clean_environment(keep_weir):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The grid: which program runs with which arguments, what is shown of it, and about how long it
-takes. The quick suite is the part of the full one that tells most in two minutes."""
+takes. The quick suite is the part of the full one that tells most in two minutes; the cells of the
+speed suite are in general.py."""
 
 from dataclasses import dataclass, field
 
@@ -26,6 +27,7 @@ class Cell:
     pause_ms: int = 0
     payload: int = 0  # bytes live at once
     needs_kib: int = 0  # memory without which the cell is left out
+    needs: list = field(default_factory=list)  # and programs without which it is
     tags: list = field(default_factory=list)
 
     @property
@@ -55,6 +57,9 @@ SHOWS = {
     "vm_locked_kib": ("locked (VmLck)", stats.kib),
     "vm_rss_kib": ("resident (VmRSS)", stats.kib),
     "cpu_ns_mean": ("CPU", stats.duration),
+    "cpu_ns": ("CPU time of the whole program", stats.duration),
+    "wall_ns": ("Wall time of the whole program", stats.duration),
+    "faults": ("Page faults", lambda value: f"{value:.0f}"),
     "faults_per_run": ("faults", stats.per_message),
 }
 
@@ -93,10 +98,10 @@ def small(program, name, arguments, seconds):
     return Cell("speed", name, program, arguments, ["ns_per_op", "rss_peak_kib"], seconds)
 
 
-def pair(size, batch=1, order="lifo"):
+def pair(size, batch=1, order="lifo", count=1000000):
     name = f"pair {stats.size(size)}" + (f", batch {batch} {order}" if batch > 1 else "")
     return small("pair", name, ["--size", size, "--batch", batch, "--order", order,
-                                "--count", 1000000], 0.08)
+                                "--count", count], 0.08)
 
 
 def churn(threads, least=16, most=16384, shared=False, sizes="log", ops=300000):
@@ -176,7 +181,3 @@ def full():
                   prodcons(2, least, most, blocks=500000)]
     cells += [churn(1, sizes="uniform"), churn(2, sizes="uniform")]
     return cells + [burst(False, 3), burst(True, 3), *footprint(False)]
-
-
-SUITES = {"quick": quick, "full": full}
-WORKLOADS = ["reuse", "speed", "burst", "footprint"]

@@ -21,7 +21,14 @@ CALL = re.compile(r"^(?:\[pid +)?\d*\]? *(\w+)\((?:PRIO_PROCESS, (\d+))?")
 # What a program's line repeats of its command line, which is no result.
 PARAMETERS = {"size", "live", "iterations", "warmup", "rounds", "pause_ms", "history", "seed",
               "batch", "pairs", "threads", "ops", "min", "max", "blocks", "depth", "total", "block",
-              "hot_size", "hot_live", "settle_ms", "live_mib", "runs"}
+              "hot_size", "hot_live", "settle_ms", "live_mib", "runs", "at_once", "backlog", "big",
+              "big_every", "consumers", "count", "generations", "group", "keep", "left", "limit",
+              "loops", "messages", "objects", "payload", "percent", "producers", "scale", "vectors",
+              "writes"}
+
+
+# These start a command, and the arm's environment is for that and not for themselves.
+LAUNCHERS = ("startup", "program")
 
 
 class Failure(Exception):
@@ -59,36 +66,44 @@ def steady_calls(lines):
 
 
 class Bench:
-    """A cell under an arm."""
+    """A cell under an arm. Commands of real programs run in the folder `workspace`."""
 
-    def __init__(self, folder, environment):
-        self.folder = folder
+    def __init__(self, folder, environment, workspace):
+        self.folder = os.path.abspath(folder)
         self.environment = environment
+        self.workspace = workspace
 
     def _command(self, cell, arm, by_option):
         program = os.path.join(self.folder, cell.program)
         arguments = [str(argument) for argument in cell.arguments]
-        if cell.program != "startup":
+        if cell.program not in LAUNCHERS:
             return [program, *arguments]
-        # The arm's environment is for the command that is started, not for the program itself.
-        return [program, *by_option(arm), *arguments, "--", shutil.which("true") or "true"]
+        words = [program, *by_option(cell, arm), *arguments]
+        return words + ["--", shutil.which("true") or "true"] * (cell.program == "startup")
 
     @staticmethod
-    def _options(arm):
-        return [word for key, value in arm.variables().items() for word in ("-E", f"{key}={value}")]
+    def _options(cell, arm):
+        variables = arm.variables()
+        if cell.program == "program":
+            # A program may bring an allocator of its own as a library, as some redis-server does;
+            # where the arm has none to put before that, libc's is the one that is meant.
+            variables.setdefault("LD_PRELOAD", "libc.so.6")
+        return [word for key, value in variables.items() for word in ("-E", f"{key}={value}")]
 
     def start(self, cell, arm):
         environment = self.environment
-        if cell.program != "startup":
+        if cell.program not in LAUNCHERS:
             environment = {**environment, **arm.variables()}
         return subprocess.Popen(self._command(cell, arm, self._options), env=environment,
+                                cwd=self.workspace if cell.program == "program" else None,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True)
 
     def start_counted(self, cell, arm, output):
         trace = "trace=" + ",".join(KINDS + ("getpriority",))
         command = ["strace", "--seccomp-bpf", "-f", "-qq", "-e", trace, "-e", "signal=none",
-                   "-o", output, *self._options(arm), *self._command(cell, arm, lambda _: [])]
+                   "-o", output, *self._options(cell, arm),
+                   *self._command(cell, arm, lambda *_: [])]
         return subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

@@ -60,7 +60,7 @@ class Tables:
         for key in self.cells[indexes[0]].shows:
             title, write = cells_module.SHOWS[key]
             self._table(f"{title}, median", indexes, key, lambda i, s, n, w=write: w(s.median))
-            if not key.startswith("ns_"):
+            if not key.startswith(("ns_", "cpu_")):
                 continue
             if REFERENCE in self.heads:
                 self._table(f"{title}, relative to glibc (* the ranges of the runs are disjoint)",
@@ -85,5 +85,6 @@ class Tables:
     def print(self):
         self.by_metric("reuse", "Payload reuse: take, write, free")
         self.by_metric("speed", "General speed")
+        self.by_metric("programs", "Real programs")
         self.by_cell("burst", "Burst")
         self.by_cell("footprint", "Footprint and start")
