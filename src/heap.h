@@ -93,10 +93,8 @@ void wr_heap_emptied(struct wr_heap *heap, struct wr_span *slab);
 WR_INLINE void wr_heap_give(struct wr_heap *heap, struct wr_span *slab, void *block) {
   unsigned class = slab->class;
   /* Before the block is given, because wr_heap_trim gives back slabs that are empty and not
-   * current. Stored only when it is another: or the next take, of whatever class, would have to
-   * wait until the address of this store is known. */
-  if (WR_UNLIKELY(wr_heap_current(heap, class) != slab))
-    wr_heap_set_current(heap, class, slab);
+   * current. To store it only when it is another one was tried: that branch is mispredicted. */
+  wr_heap_set_current(heap, class, slab);
   if (WR_UNLIKELY(wr_slab_push(slab, block) == 0) &&
       WR_UNLIKELY(wr_heap_pinned(heap, class) != slab))
     wr_heap_emptied(heap, slab);
