@@ -114,7 +114,7 @@ WR_INLINE bool wr_slab_is_marked(const struct wr_span *slab, const void *address
 struct wr_span *wr_slab_make(struct wr_spans *spans, unsigned class, struct wr_heap *owner);
 
 /* Puts the blocks of one more page on the free list, or one block where a page holds less than
- * two. False when all are carved. */
+ * two; of memory that was touched before, 16 KiB. False when all are carved. */
 bool wr_slab_carve(struct wr_span *slab);
 
 /* Stops the program if the free list's next link leads out of the slab. */
