@@ -64,7 +64,8 @@ struct wr_span {
   bool probed;        /* retained: the kernel was asked how far it is resident */
   bool dying;         /* slab: about to go, with blocks that are still in a list */
   uint16_t deferred;  /* slab: how many of its blocks are in wr_heap.deferred */
-  uint32_t seen;      /* slab: of `use`, when it was found without a free block last */
+  uint16_t seen;      /* slab: of `use`, when it was found without a free block last */
+  bool dry;           /* slab: listed without a free block, as was seen */
   wr_counter touched; /* bytes from the base that may be resident */
 
   union {

@@ -32,8 +32,19 @@ static void enlist(struct wr_heap *heap, struct wr_span *slab) {
   wr_list_add_front(&heap->listed[slab->class], &slab->listed);
 }
 
-static void tag_full(struct wr_heap *heap, struct wr_span *slab) {
+static void set_dry(struct wr_heap *heap, struct wr_span *slab, bool dry) {
+  if (slab->dry != dry)
+    heap->dry[slab->class] = (uint8_t)(heap->dry[slab->class] + (dry ? 1 : -1));
+  slab->dry = dry;
+}
+
+static void unlist(struct wr_heap *heap, struct wr_span *slab) {
+  set_dry(heap, slab, false);
   wr_list_remove(&heap->listed[slab->class], &slab->listed);
+}
+
+static void tag_full(struct wr_heap *heap, struct wr_span *slab) {
+  unlist(heap, slab);
   atomic_store_explicit(&slab->owner, (uintptr_t)heap | WR_OWNER_FULL, memory_order_relaxed);
 }
 
@@ -60,7 +71,7 @@ static void retire(struct wr_heap *heap, struct wr_span *slab) {
 /* Gives back a listed slab that is empty. Owner. */
 static void release(struct wr_heap *heap, struct wr_span *slab) {
   unsigned class = slab->class;
-  wr_list_remove(&heap->listed[class], &slab->listed);
+  unlist(heap, slab);
   if (wr_heap_current(heap, class) == slab)
     wr_heap_set_current(heap, class, &no_slab);
   retire(heap, slab);
@@ -188,40 +199,52 @@ static bool has_block(struct wr_span *slab) {
 
 /* Whether nothing was taken from the slab since this was asked last. Owner. */
 static bool is_idle(struct wr_span *slab) {
-  uint32_t use = (uint32_t)wr_slab_use(slab);
+  uint16_t use = (uint16_t)(wr_slab_use(slab) >> 16);
   bool idle = slab->seen == use;
   slab->seen = use;
   return idle;
 }
 
 /*
- * A slab of the class with a free block, listed; NULL when memory is out. Owner.
+ * The first listed slab of the class that has a free block, or NULL. Owner.
  *
  * A listed slab that has run dry is tagged as full only when it is found dry a second time with
  * nothing taken from it in between (the second chance of the clock algorithm: Corbato, 1968).
  * Where all slabs are nearly full, a block that comes back then finds its slab listed and need not
  * take the lock to list it again.
  */
-static struct wr_span *find_slab(struct wr_heap *heap, unsigned class) {
+static struct wr_span *find_listed(struct wr_heap *heap, unsigned class) {
   struct wr_list *listed = &heap->listed[class];
-  struct wr_span *slab = wr_heap_current(heap, class), *first = NULL;
-  if (slab != &no_slab && has_block(slab))
-    return slab;
+  struct wr_span *first = NULL;
   while (!wr_list_is_empty(listed)) {
-    slab = SLAB_OF(listed->front);
-    if (has_block(slab))
+    struct wr_span *slab = SLAB_OF(listed->front);
+    if (has_block(slab)) {
+      set_dry(heap, slab, false);
       return slab;
+    }
     if (slab == first)
       break;
-    if (is_idle(slab)) {
+    if (is_idle(slab) || (!slab->dry && heap->dry[class] >= WR_HEAP_DRY_MAX)) {
       tag_full(heap, slab);
       continue;
     }
     if (first == NULL)
       first = slab;
+    set_dry(heap, slab, true);
     wr_list_remove(listed, &slab->listed);
     wr_list_add_back(listed, &slab->listed);
   }
+  return NULL;
+}
+
+/* A slab of the class with a free block, listed; NULL when memory is out. Owner. */
+static struct wr_span *find_slab(struct wr_heap *heap, unsigned class) {
+  struct wr_span *slab = wr_heap_current(heap, class);
+  if (slab != &no_slab && has_block(slab))
+    return slab;
+  slab = find_listed(heap, class);
+  if (slab != NULL)
+    return slab;
   if (!wr_list_is_empty(&heap->refilled[class])) {
     slab = SLAB_OF(heap->refilled[class].front);
     wr_list_remove(&heap->refilled[class], &slab->listed);
@@ -309,8 +332,12 @@ bool wr_heap_is_free(struct wr_heap *heap, struct wr_span *slab, const void *blo
   return found;
 }
 
+/* The fence pairs with itself: a heap that is made while the mark is set either is in the list, or
+ * its maker, who calls this after it has listed it, reads the new mark. */
 static void set_patience(struct wr_heap *heap) {
-  size_t mark = wr_counter_read(&heap->arena->spans.retain.mark);
+  size_t mark;
+  atomic_thread_fence(memory_order_seq_cst);
+  mark = wr_counter_read(&heap->arena->spans.retain.mark);
   wr_counter_set(&heap->patience, wr_bits_min(mark, WR_HEAP_PIN_MAX) >> WR_REMOTE_UNIT_SHIFT);
 }
 
@@ -321,12 +348,12 @@ struct wr_heap *wr_heap_make(struct wr_arena *arena) {
   for (unsigned class = 0; class < WR_CLASSES; class ++)
     wr_heap_set_current(heap, class, &no_slab);
   heap->arena = arena;
-  set_patience(heap);
   heap->next = atomic_load_explicit(&arena->heaps, memory_order_relaxed);
   /* Release: pairs with the acquire of those who walk the list. */
   while (!atomic_compare_exchange_weak_explicit(&arena->heaps, &heap->next, heap,
                                                 memory_order_release, memory_order_relaxed))
     continue;
+  set_patience(heap);
   wr_counter_add(&arena->heap_count, 1);
   return heap;
 }
@@ -426,7 +453,7 @@ static void sweep_deferred(struct wr_heap *heap) {
       put_back_for(heap, slab, block);
     } else if (is_still(heap, slab, slab->deferred)) {
       slab->dying = true;
-      wr_list_remove(&heap->listed[slab->class], &slab->listed);
+      unlist(heap, slab);
       wr_list_add_front(&dying, &slab->listed);
     } else {
       defer(heap, slab, block);
@@ -513,6 +540,7 @@ size_t wr_heap_trim_all(struct wr_arena *arena, size_t keep) {
 
 void wr_heap_set_mark(struct wr_arena *arena, size_t mark) {
   wr_keep_set_mark(&arena->spans, mark);
+  atomic_thread_fence(memory_order_seq_cst);
   for (struct wr_heap *heap = first_heap(arena); heap != NULL; heap = heap->next)
     set_patience(heap);
   if (mark < WR_HEAP_PIN_MAX)
@@ -537,36 +565,5 @@ void wr_heap_each_pending(struct wr_heap *heap,
   for (int i = 0; i < 3; i++)
     for (; list[i] != NULL; list[i] = list[i]->next)
       visit(context, slab_of(heap, list[i]));
-  wr_lock_give(&heap->lock);
-}
-
-static size_t check_list(const struct wr_span *slab, const struct wr_block *list, size_t carved) {
-  size_t length = 0;
-  for (; list != NULL && list != WR_SLAB_CLOSED; list = list->next, length++)
-    wr_check_require(wr_slab_holds(slab, list) && wr_slab_is_marked(slab, list) && length < carved);
-  return length;
-}
-
-static void check_slab(const struct wr_span *slab, unsigned class, uintptr_t owner) {
-  size_t carved = (size_t)(slab->bump - slab->base) / slab->block;
-  size_t free = check_list(slab, wr_slab_free(slab), carved);
-  wr_check_require(atomic_load_explicit(&slab->owner, memory_order_relaxed) == owner);
-  wr_check_require(slab->class == class && slab->block == wr_sizeclass_block(class));
-  wr_check_require(slab->rest != NULL || wr_slab_used(slab) + free == carved);
-  wr_check_require(wr_counter_read(&slab->touched) >= (size_t)(slab->bump - slab->base));
-}
-
-void wr_heap_check(struct wr_heap *heap) {
-  size_t pinned = 0;
-  wr_lock_take(&heap->lock);
-  for (unsigned class = 0; class < WR_CLASSES; class ++) {
-    for (struct wr_link *link = heap->listed[class].front; link != NULL; link = link->older)
-      check_slab(SLAB_OF(link), class, (uintptr_t)heap);
-    for (struct wr_link *link = heap->refilled[class].front; link != NULL; link = link->older)
-      check_slab(SLAB_OF(link), class, (uintptr_t)heap | WR_OWNER_FULL);
-    if (wr_heap_pinned(heap, class) != NULL)
-      pinned += wr_extent_length(wr_heap_pinned(heap, class));
-  }
-  wr_check_require(pinned == heap->pinned_bytes);
   wr_lock_give(&heap->lock);
 }

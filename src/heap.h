@@ -9,7 +9,8 @@
  *
  * A slab with a free block stands in the list of its class. Giving a block back makes its slab the
  * current one with a single store and edits no list; so a slab that has run dry may still be
- * listed, until the slow path of its class has met it there twice and tags it as full.
+ * listed, until the slow path of its class has met it there twice, or has met too many of them, and
+ * tags it as full.
  */
 #ifndef WR_HEAP_H
 #define WR_HEAP_H
@@ -21,6 +22,10 @@
  * below. */
 #define WR_HEAP_PIN_MAX ((size_t)1 << 20)
 
+/* How many slabs of a class may be listed though they were seen to be without a free block: the
+ * slow path may have to look at all of them. */
+#define WR_HEAP_DRY_MAX 32
+
 struct wr_heap {
   /* The slab that serves each class next; a static empty one, never NULL. Written by the owner;
    * release, because wr_heap_trim reads it with acquire before it reads the slab. */
@@ -28,6 +33,7 @@ struct wr_heap {
   /* The empty slab that is kept, or was when it was empty last; written under the lock. */
   _Atomic(struct wr_span *) pinned[WR_CLASSES];
   struct wr_list listed[WR_CLASSES];
+  uint8_t dry[WR_CLASSES]; /* how many of those were seen to be without a free block */
   /* Slabs tagged as full that other threads' frees have filled again, without the owner's help. */
   struct wr_list refilled[WR_CLASSES];
   struct wr_block *incoming; /* taken from `remote`, not yet put on their slabs */

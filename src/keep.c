@@ -8,8 +8,9 @@
 #define UNMAP_UNITS ((size_t)(256 << 20) >> WR_UNIT_SHIFT)
 /* How many retained spans an aligned request looks at. */
 #define ALIGNED_TRIES 8
-/* How many spans are looked at to lengthen another. */
+/* How many spans are looked at to lengthen another, and to be lengthened. */
 #define EXTEND_TRIES 16
+#define JOIN_TRIES 64
 /* After this many ranges that the kernel would not take back, the caller has waited enough. */
 #define REFUSALS_MAX 16
 
@@ -74,16 +75,19 @@ WR_HOT void wr_keep_add(struct wr_spans *spans, struct wr_span *span) {
   wr_retain_add(&spans->retain, &span->member, wr_extent_touched(span), span->served);
 }
 
-/* The smallest span of up to twice `units` units that nothing has come back for yet, or NULL. Only
- * the one freed last of each class is looked at. */
+/* The smallest span that is somewhat larger than `units` units and that nothing has come back for
+ * yet, or NULL. Only the one freed last of each class is looked at. */
 static struct wr_span *find_larger(struct wr_spans *spans, unsigned class, size_t units) {
+  /* What is too much is lost while the span is in use; but where spans keep their class, a span
+   * that is split never serves its old one again. */
+  size_t most = units + (spans->retain.loose ? units / 8 : units);
   for (;;) {
     struct wr_span *span;
     class = wr_extent_next_class(spans->retained, spans->retained_bits, class + 1);
     if (class >= WR_RETAIN_CLASSES)
       return NULL;
     span = WR_SPAN_OF_LINK(spans->retained[class].front);
-    if (span->units > 2 * units)
+    if (span->units > most)
       return NULL;
     if (wr_retain_is_once(&spans->retain, &span->member))
       return span;
@@ -150,19 +154,21 @@ struct wr_span *wr_keep_split(struct wr_spans *spans, unsigned class, size_t uni
 }
 
 /* Whether the span may become part of the one before it. */
-static bool is_spare(const struct wr_spans *spans, const struct wr_span *span) {
+static bool is_spare(const struct wr_spans *spans, const struct wr_span *span, bool resident) {
   uintptr_t owner = wr_extent_owner(span);
-  return owner == WR_OWNER_FREE ||
+  return (owner == WR_OWNER_FREE && !resident) ||
          (owner == WR_OWNER_RETAINED && wr_retain_is_once(&spans->retain, &span->member));
 }
 
-/* Whether enough of that lies behind the span to make it `units` units long. */
-static bool has_room(const struct wr_spans *spans, const struct wr_span *span, size_t units) {
+/* Whether enough of that lies behind the span to make it `units` units long; only what is retained
+ * counts, if it shall be `resident`. */
+static bool has_room(const struct wr_spans *spans, const struct wr_span *span, size_t units,
+                     bool resident) {
   const struct wr_span *next = span;
   size_t length = span->units;
   for (int tries = 0; length < units && tries < EXTEND_TRIES; tries++) {
     next = wr_extent_find(spans, next->base + wr_extent_length(next));
-    if (next == NULL || !is_spare(spans, next))
+    if (next == NULL || !is_spare(spans, next, resident))
       return false;
     length += next->units;
   }
@@ -186,9 +192,18 @@ static void absorb(struct wr_spans *spans, struct wr_span *span, struct wr_span 
     span->dirty = length + dirty;
 }
 
+/* Whether a span of `units` units is there to be taken. */
+static bool is_there(const struct wr_spans *spans, size_t units) {
+  return !wr_list_is_empty(&spans->retained[wr_extent_class(units, &units)]);
+}
+
+bool wr_keep_may_extend(const struct wr_spans *spans, size_t units) {
+  return spans->retain.loose || !is_there(spans, units);
+}
+
 bool wr_keep_extend(struct wr_spans *spans, struct wr_span *span, size_t units) {
   struct wr_span *rest;
-  if (!has_room(spans, span, units))
+  if (!has_room(spans, span, units, false))
     return false;
   while (span->units < units)
     absorb(spans, span, wr_extent_find(spans, span->base + wr_extent_length(span)));
@@ -196,7 +211,36 @@ bool wr_keep_extend(struct wr_spans *spans, struct wr_span *span, size_t units) 
   rest = span->units > units ? wr_extent_cut(spans, span, units) : NULL;
   if (rest != NULL)
     wr_keep_leave(spans, rest);
+  /* It is of use as it is now. */
+  span->served = true;
   return true;
+}
+
+/* The coldest span that can be lengthened, or NULL. */
+static struct wr_span *find_to_join(const struct wr_spans *spans, size_t units, bool resident) {
+  struct wr_link *link = spans->retain.once.back;
+  for (int tries = 0; tries < JOIN_TRIES && link != NULL; tries++, link = link->newer) {
+    struct wr_span *span = SPAN_OF_MEMBER(WR_LIST_MEMBER(link, struct wr_retain_member, age));
+    if (has_room(spans, span, units, resident))
+      return span;
+  }
+  return NULL;
+}
+
+struct wr_span *wr_keep_join(struct wr_spans *spans, size_t units) {
+  struct wr_span *span;
+  if (!spans->retain.loose)
+    return NULL;
+  span = find_to_join(spans, units, true);
+  if (span == NULL)
+    span = find_to_join(spans, units, false);
+  if (span == NULL)
+    return NULL;
+  remove_retained(spans, span);
+  wr_extent_set_owner(span, WR_OWNER_LEAVING);
+  (void)wr_keep_extend(spans, span, units);
+  span->served = false;
+  return span;
 }
 
 /*
@@ -254,6 +298,8 @@ static struct wr_span *take_coldest(struct wr_spans *spans, size_t target, size_
   span = SPAN_OF_MEMBER(member);
   *bytes = wr_bits_min(wr_bits_up(excess, spans->page), wr_extent_touched(span));
   wr_retain_give_up(&spans->retain, &span->member, span->kind);
+  if (target == wr_counter_read(&spans->retain.mark))
+    wr_retain_press(&spans->retain);
   remove_retained(spans, span);
   wr_extent_set_owner(span, WR_OWNER_LEAVING);
   return span;

@@ -14,7 +14,8 @@
 void wr_keep_add(struct wr_spans *spans, struct wr_span *span);
 
 /* Takes the span freed last of `class`, of which `units` is the length; when there is none, one of
- * up to twice that which nothing has come back for yet, and which is of `class` from now on. NULL
+ * up to twice that (an eighth more, while the policy is loose) which nothing has come back for yet,
+ * and which is of `class` from now on. NULL
  * when there is neither. Under the lock. */
 struct wr_span *wr_keep_take(struct wr_spans *spans, unsigned class, size_t units);
 
@@ -23,11 +24,24 @@ struct wr_span *wr_keep_take(struct wr_spans *spans, unsigned class, size_t unit
 struct wr_span *wr_keep_take_aligned(struct wr_spans *spans, unsigned class, size_t alignment);
 
 /*
- * Splits a retained span that is more than twice as large and that nothing has come back for, so
+ * Splits a retained span that is larger than that and that nothing has come back for, so
  * that a large block which was touched once at start serves smaller ones (the preheating that
  * real-time guides advise). NULL when there is none, or no descriptor for the rest. Under the lock.
  */
 struct wr_span *wr_keep_split(struct wr_spans *spans, unsigned class, size_t units);
+
+/*
+ * While the policy is loose (retain.h): takes a retained span and lengthens it to `units` units by
+ * what lies behind it, as wr_keep_extend does, so that where no two requests are alike memory that
+ * is resident serves all the same. Looks at the 64 that would go first. NULL when none can be
+ * lengthened. Under the lock.
+ */
+struct wr_span *wr_keep_join(struct wr_spans *spans, size_t units);
+
+/* Whether a span that is in use should be lengthened to `units` units: not if another of that
+ * length is there, or a loop that resizes would use up what other turns of it come back for. Under
+ * the lock. */
+bool wr_keep_may_extend(const struct wr_spans *spans, size_t units);
 
 /*
  * Lengthens a span that is in use to `units` units, if what lies behind it is free address space or

@@ -13,6 +13,7 @@ weir_sources = \
   src/init.c src/init.h \
   src/thread.c src/thread.h \
   src/heap.c src/heap.h \
+  src/heap_check.c \
   src/remote.h \
   src/arena.c src/arena.h \
   src/slab.c src/slab.h \

@@ -36,9 +36,10 @@ int wr_os_purge(void *address, size_t length);
 
 /*
  * Moves the pages of a range, without copying them, to another that is mapped and does not overlap
- * it; afterwards `from` is mapped and reads as zero. EINVAL and others when the system cannot
- * (before Linux 5.7; a range of several mappings before 6.17): then `from` is as it was, and `to`
- * reads as zero. ENOTRECOVERABLE: `to` is not mapped any more.
+ * it; afterwards `from` is mapped and reads as zero. Else `from` is as it was, and `to` reads as
+ * zero: EFAULT when `from` is more than one mapping, EPERM when it is locked (the lock would end
+ * with the move, for its neighbours too), ENOSYS where no move can ever succeed (before Linux 5.7);
+ * ENOTRECOVERABLE: `to` is not mapped any more. Up to four system calls.
  */
 int wr_os_move(void *from, void *to, size_t length);
 

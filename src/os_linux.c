@@ -23,6 +23,9 @@
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
 #endif
+#ifndef MADV_COLD
+#define MADV_COLD 20
+#endif
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
@@ -33,8 +36,8 @@
 #define MEMBARRIER_PRIVATE_EXPEDITED (1 << 3)
 #define MEMBARRIER_REGISTER_PRIVATE_EXPEDITED (1 << 4)
 
-/* Small, for the stack of a thread whose pages are counted. */
-#define PROBE_PAGES 512
+/* 8 MiB in one call; small, for the stack of a thread whose pages are counted. */
+#define PROBE_PAGES 2048
 /* Spans start at multiples of this. */
 #define HINT_UNIT ((uintptr_t)1 << 16)
 
@@ -106,42 +109,81 @@ int wr_os_purge(void *address, size_t length) {
   return result(got, saved);
 }
 
+#if WR_TSAN || UINTPTR_MAX < UINT64_MAX
 int wr_os_move(void *from, void *to, size_t length) {
-  int saved = errno, error;
-  /* mremap(2): DONTUNMAP leaves the old range mapped and empty. */
-  long got = syscall(SYS_mremap, from, length, length,
-                     MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to);
-  if (got != -1)
-    return result(0, saved);
-  /* It may have unmapped the target first. Nobody gets that address meanwhile but who asks for it,
-   * because the kernel places mappings elsewhere (see wr_os_hint). */
-  error = errno;
-  got = map(to, length, MAP_FIXED_NOREPLACE);
-  if (got == -1 && errno != EEXIST)
-    error = ENOTRECOVERABLE;
-  /* Before Linux 4.17 the address is a mere wish, and this one says that the target is there. */
+  /* Without a place of weir's own in the address space, a target that mremap unmaps and then does
+   * not fill may be somebody else's before it is mapped again. */
+  (void)from, (void)to, (void)length;
+  return ENOSYS;
+}
+#else
+/* 0 when a range lies in one mapping, which is not locked. errno may change. */
+static int check_movable(char *from, size_t length) {
+  size_t page = wr_os_page_size();
+  /* mremap(2): to grow a range in place fails with EFAULT when it is not one mapping, and mostly
+   * with ENOMEM when it is. If there was room, the page goes again. */
+  if (syscall(SYS_mremap, from, length, length + page, 0) != -1)
+    (void)syscall(SYS_munmap, from + length, page);
+  else if (errno == EFAULT)
+    return EFAULT;
+  /* madvise(2): EINVAL for locked pages, and before Linux 5.4. */
+  return syscall(SYS_madvise, from, page, MADV_COLD) == 0 ? 0 : EPERM;
+}
+
+/* Maps the target again that mremap may have unmapped before it failed. Nobody gets that address
+ * meanwhile but who asks for it, because the kernel places mappings elsewhere (see wr_os_hint). */
+static int restore(void *to, size_t length) {
+  long got = map(to, length, MAP_FIXED_NOREPLACE);
+  /* Before Linux 4.17 the address is a mere wish, and another one says that the target is there. */
   if (got != -1 && got != (long)to)
     (void)syscall(SYS_munmap, got, length);
+  return got == -1 && errno != EEXIST ? ENOTRECOVERABLE : 0;
+}
+
+int wr_os_move(void *from, void *to, size_t length) {
+  int saved = errno;
+  int error = check_movable(from, length);
+  /* DONTUNMAP leaves the old range mapped and empty. Of one mapping, all pages move or none. */
+  if (error == 0 && syscall(SYS_mremap, from, length, length,
+                            MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == -1) {
+    error = errno == EINVAL ? ENOSYS : errno;
+    if (restore(to, length) != 0)
+      error = ENOTRECOVERABLE;
+  }
   errno = saved;
   return error;
 }
+#endif
+
+/* How many of so many pages reach behind the last whose lowest bit is set, as mincore(2) sets it.
+ * The bytes behind them may be looked at too, and are 0. */
+static size_t pages_to_last(const uint64_t *pages, size_t count) {
+  const unsigned char *page = (const unsigned char *)pages;
+  size_t words = (count + 7) / 8;
+  while (words > 0 && (pages[words - 1] & UINT64_C(0x0101010101010101)) == 0)
+    words--;
+  for (count = words * 8; count > 0 && (page[count - 1] & 1) == 0; count--)
+    continue;
+  return count;
+}
 
 int wr_os_resident(void *address, size_t length, size_t *end) {
-  unsigned char pages[PROBE_PAGES];
+  uint64_t pages[PROBE_PAGES / 8];
   size_t page = wr_os_page_size();
   int saved = errno;
   *end = 0;
   /* From the end, because what was allocated and not used lies there. */
   while (length > 0) {
-    size_t part = (length / page - 1) % PROBE_PAGES + 1;
+    size_t part = (length / page - 1) % PROBE_PAGES + 1, found;
     char *start = (char *)address + length - part * page;
+    pages[(part - 1) / 8] = 0;
     if (syscall(SYS_mincore, start, part * page, pages) != 0)
       return result(-1, saved);
-    for (; part > 0; part--, length -= page) {
-      if (pages[part - 1] & 1) {
-        *end = length;
-        return 0;
-      }
+    found = pages_to_last(pages, part);
+    length -= part * page;
+    if (found > 0) {
+      *end = length + found * page;
+      return 0;
     }
   }
   return 0;

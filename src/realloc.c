@@ -35,7 +35,10 @@ static size_t grown(size_t usable, size_t size) {
 /* Another block of `size` bytes with the contents of this one, or NULL. */
 static void *copy(struct wr_span *span, const void *block, size_t usable, size_t size) {
   size_t stale;
-  void *other = wr_alloc_try(grown(usable, size), &stale);
+  size_t more = grown(usable, size);
+  void *other = wr_alloc_try(more, &stale);
+  if (other == NULL && more > size)
+    other = wr_alloc_try(size, &stale);
   if (other == NULL)
     return NULL;
   if (stale == 0 && usable >= MOVE_MIN && size > usable) {

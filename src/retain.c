@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "bits.h"
+
 #define MEMBER(link) WR_LIST_MEMBER(link, struct wr_retain_member, age)
 
 void wr_retain_return(struct wr_retain *retain, struct wr_retain_member *member, size_t bytes) {
@@ -28,10 +30,31 @@ void wr_retain_give_up(struct wr_retain *retain, const struct wr_retain_member *
     retain->jumped[class / 64] |= (uint64_t)1 << class % 64;
 }
 
-void wr_retain_missed(struct wr_retain *retain, unsigned class) {
-  if ((retain->jumped[class / 64] >> class % 64 & 1) == 0)
-    return;
+static void demote(struct wr_retain *retain) {
   memset(retain->jumped, 0, sizeof retain->jumped);
   wr_list_append(&retain->once, &retain->reused);
   retain->epoch++;
+}
+
+/* Notes a miss; returns whether the policy becomes loose by it. */
+static bool press(struct wr_retain *retain) {
+  unsigned pressure = retain->pressure;
+  bool was_loose = retain->loose;
+  if (retain->given_up)
+    pressure += WR_RETAIN_TURN;
+  else if (pressure > 0)
+    pressure--;
+  retain->given_up = false;
+  retain->pressure = (uint8_t)wr_bits_min(pressure, WR_RETAIN_PRESSURE_MAX);
+  if (pressure >= WR_RETAIN_LOOSE)
+    retain->loose = true;
+  else if (pressure == 0)
+    retain->loose = false;
+  return retain->loose && !was_loose;
+}
+
+void wr_retain_missed(struct wr_retain *retain, unsigned class) {
+  bool jumped = (retain->jumped[class / 64] >> class % 64 & 1) != 0;
+  if (press(retain) || jumped)
+    demote(retain);
 }

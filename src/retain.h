@@ -10,6 +10,13 @@
  * class that was given up ahead of an older reused one is then missed, that was a wrong guess:
  * every reused span is demoted behind the others and has to earn its place again. So a new working
  * set displaces an old one after one miss.
+ *
+ * That a reused span keeps its class is what makes a loop of equal requests find all its memory
+ * again. Where hardly two requests are alike, the classes together want more than the mark allows,
+ * and what one class gives up another misses. When memory is given up and missed by turns, the
+ * policy is loose: spans do not keep their class, and `once` has them all. A burst that is given up
+ * at the end and missed when the next begins does not count for much: it is missed many times in a
+ * row.
  */
 #ifndef WR_RETAIN_H
 #define WR_RETAIN_H
@@ -33,7 +40,15 @@ struct wr_retain {
   wr_counter total; /* bytes of all members. Written under the lock, read anywhere */
   wr_counter peak;  /* largest total, with what was about to be given back */
   uint64_t jumped[WR_RETAIN_WORDS]; /* a bit a class: given up ahead of an older reused span */
+  bool given_up;                    /* something was, for the mark, since the last miss */
+  uint8_t pressure;                 /* how much was given up and missed by turns of late */
+  bool loose;                       /* spans do not keep their class */
 };
+
+/* Each miss after something was given up adds so much to the pressure, each other takes 1 off. */
+#define WR_RETAIN_TURN 8
+#define WR_RETAIN_LOOSE 16 /* the policy becomes loose, until there is no pressure left */
+#define WR_RETAIN_PRESSURE_MAX 255
 
 /* What retain.c knows of a span; part of struct wr_span. */
 struct wr_retain_member {
@@ -58,6 +73,7 @@ WR_INLINE void wr_retain_grow(struct wr_retain *retain, size_t bytes) {
 /* Adds a member of `bytes` that was just freed. `reused`: it was served from retained memory. */
 WR_INLINE void wr_retain_add(struct wr_retain *retain, struct wr_retain_member *member,
                              size_t bytes, bool reused) {
+  reused = reused && !retain->loose;
   member->stamp = retain->clock++;
   member->epoch = reused ? retain->epoch : retain->epoch - 1;
   wr_list_add_front(reused ? &retain->reused : &retain->once, &member->age);
@@ -87,7 +103,12 @@ struct wr_retain_member *wr_retain_coldest(const struct wr_retain *retain);
 void wr_retain_give_up(struct wr_retain *retain, const struct wr_retain_member *member,
                        unsigned class);
 
-/* A span of `class` was wanted and not there. */
+/* Something was given up because of the mark. */
+WR_INLINE void wr_retain_press(struct wr_retain *retain) {
+  retain->given_up = true;
+}
+
+/* A span of `class` was wanted and not there. Before anything else is tried for it. */
 void wr_retain_missed(struct wr_retain *retain, unsigned class);
 
 #endif

@@ -35,6 +35,7 @@ struct wr_span *wr_slab_make(struct wr_spans *spans, unsigned class, struct wr_h
   slab->dying = false;
   slab->deferred = 0;
   slab->seen = 0;
+  slab->dry = false;
   slab->start = slab->bump = slab->base;
   wr_slab_set_free(slab, NULL);
   atomic_store_explicit(&slab->use, 0, memory_order_relaxed);

@@ -32,6 +32,8 @@ WR_HOT static struct wr_span *find(struct wr_spans *spans, unsigned class, size_
     return span;
   wr_retain_missed(&spans->retain, class);
   span = wr_keep_split(spans, class, units);
+  if (span == NULL)
+    span = wr_keep_join(spans, units);
   return span != NULL ? span : wr_extent_take(spans, class, units);
 }
 
@@ -203,9 +205,19 @@ size_t wr_span_purge_slab(struct wr_span *span) {
 static bool extend(struct wr_spans *spans, struct wr_span *span, size_t units) {
   bool extended;
   wr_lock_take(&spans->lock);
-  extended = wr_keep_extend(spans, span, units);
+  extended = wr_keep_may_extend(spans, units) && wr_keep_extend(spans, span, units);
   wr_lock_give(&spans->lock);
   return extended;
+}
+
+/* Maps what is missing behind a span that ends what is mapped. */
+static bool extend_end(struct wr_spans *spans, struct wr_span *span, size_t units) {
+  bool may;
+  wr_lock_take(&spans->lock);
+  may = wr_keep_may_extend(spans, units);
+  wr_lock_give(&spans->lock);
+  return may && wr_extent_is_last(spans, span) && wr_extent_stock(spans) &&
+         wr_extent_grow(spans, units - span->units, false) && extend(spans, span, units);
 }
 
 /* Makes the address range of a payload at least `units` units long, where it is. */
@@ -216,8 +228,7 @@ static bool lengthen(struct wr_spans *spans, struct wr_span *span, size_t units)
   if (extend(spans, span, units))
     return true;
   wr_lock_take(&spans->growing);
-  extended = wr_extent_is_last(spans, span) && wr_extent_stock(spans) &&
-             wr_extent_grow(spans, units - span->units, false) && extend(spans, span, units);
+  extended = extend_end(spans, span, units);
   wr_lock_give(&spans->growing);
   return extended;
 }
@@ -242,21 +253,29 @@ bool wr_span_resize(struct wr_span *span, size_t size) {
   return true;
 }
 
-/* Notes that a payload's pages have left it. */
-static void empty(struct wr_spans *spans, struct wr_span *span, size_t bytes) {
+/* Notes that the pages of a payload have become another's. */
+static void note_move(struct wr_spans *spans, struct wr_span *from, struct wr_span *to,
+                      size_t bytes) {
   wr_lock_take(&spans->lock);
   wr_keep_count_active(spans);
   /* What is before the block, or was behind it once, is there still. */
-  if (span->user == span->base && span->dirty <= bytes) {
-    wr_keep_set_touched(spans, span, 0);
-    span->dirty = 0;
+  if (from->user == from->base && from->dirty <= bytes) {
+    wr_keep_set_touched(spans, from, 0);
+    from->dirty = 0;
   }
+  /* A loop that resizes will come back for it. */
+  to->served = true;
   wr_lock_give(&spans->lock);
 }
 
-/* Forgets a payload that is not mapped any more. */
-static void lose(struct wr_spans *spans, struct wr_span *span) {
+/* Gives up a payload of which `bytes` are not mapped any more. */
+static void lose(struct wr_spans *spans, struct wr_span *span, size_t bytes) {
+  char *hole = span->user, *end = span->base + wr_extent_length(span);
+  wr_counter_sub(&spans->source->mapped, bytes);
+  (void)wr_source_unmap(spans->source, span->base, (size_t)(hole - span->base));
+  (void)wr_source_unmap(spans->source, hole + bytes, (size_t)(end - (hole + bytes)));
   wr_lock_take(&spans->lock);
+  wr_keep_count_active(spans);
   wr_keep_set_touched(spans, span, 0);
   wr_extent_forget(spans, span);
   wr_lock_give(&spans->lock);
@@ -276,10 +295,10 @@ int wr_span_move(struct wr_span *from, struct wr_span *to) {
   wr_counter_add(&spans->moves, 1);
   error = wr_source_move(spans->source, from->user, to->user, bytes);
   if (error == 0)
-    empty(spans, from, bytes);
+    note_move(spans, from, to, bytes);
   else if (error == ENOTRECOVERABLE)
-    lose(spans, to);
-  else if (error == EINVAL)
+    lose(spans, to, bytes);
+  else if (error == ENOSYS)
     wr_counter_set(&spans->moves, MOVES_MAX);
   return error;
 }

@@ -14,6 +14,7 @@ replace_preload = \
   tests/replace/mlock.preload \
   tests/replace/retain.preload \
   tests/replace/reuse.preload \
+  tests/replace/settle.preload \
   tests/replace/symbols.preload \
   tests/replace/teardown.preload \
   tests/replace/threads.preload \
@@ -33,6 +34,7 @@ replace_static = \
   tests/replace/lifo.static \
   tests/replace/misuse.static \
   tests/replace/reuse.static \
+  tests/replace/settle.static \
   tests/replace/staticuse.static \
   tests/replace/teardown.static \
   tests/replace/threads.static \
@@ -142,6 +144,7 @@ EXTRA_DIST += \
   tests/replace/options.c \
   tests/replace/retain.c \
   tests/replace/reuse.c \
+  tests/replace/settle.c \
   tests/replace/staticuse.c \
   tests/replace/steady.c \
   tests/replace/symbols.c \

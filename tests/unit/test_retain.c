@@ -154,6 +154,47 @@ START_TEST(totals_excess_and_peak) {
 }
 END_TEST
 
+START_TEST(giving_up_and_missing_by_turns_makes_it_loose) {
+  begin(SIZE_MAX);
+  add(0, true);
+  /* Misses alone do not, nor does giving up alone. */
+  for (int i = 0; i < 1000; i++)
+    wr_retain_missed(&retain, 3);
+  for (int i = 0; i < 1000; i++)
+    wr_retain_press(&retain);
+  ck_assert(!retain.loose);
+  for (int i = 0; !retain.loose; i++) {
+    ck_assert_int_lt(i, 10);
+    ck_assert(!wr_retain_is_once(&retain, &member[0]));
+    wr_retain_press(&retain);
+    wr_retain_missed(&retain, 3);
+  }
+  /* Then no member keeps its place, and none gets one. */
+  ck_assert(wr_retain_is_once(&retain, &member[0]));
+  add(1, true);
+  ck_assert(wr_retain_is_once(&retain, &member[1]));
+  /* Until misses come without it. */
+  for (int i = 0; retain.loose; i++) {
+    ck_assert_int_lt(i, 100);
+    wr_retain_missed(&retain, 3);
+  }
+  add(2, true);
+  ck_assert(!wr_retain_is_once(&retain, &member[2]));
+}
+END_TEST
+
+START_TEST(bursts_do_not_make_it_loose) {
+  begin(SIZE_MAX);
+  for (int burst = 0; burst < 100; burst++) {
+    for (int i = 0; i < 20; i++)
+      wr_retain_missed(&retain, 3);
+    for (int i = 0; i < 20; i++)
+      wr_retain_press(&retain);
+    ck_assert(!retain.loose);
+  }
+}
+END_TEST
+
 START_TEST(the_clock_may_wrap) {
   begin(SIZE_MAX);
   retain.clock = UINT32_MAX;
@@ -176,6 +217,8 @@ struct naive {
   int demoted[MEMBERS]; /* how many demotions there were when it was added */
   int demotions;
   bool jumped[WR_RETAIN_CLASSES];
+  bool given_up, loose;
+  int pressure;
   size_t now, total, peak;
 };
 
@@ -225,8 +268,20 @@ static int naive_coldest(const struct naive *naive) {
   return naive->reuseds > 0 ? naive->reused[naive->reuseds - 1] : -1;
 }
 
+static bool naive_press(struct naive *naive) {
+  bool was_loose = naive->loose;
+  naive->pressure += naive->given_up ? WR_RETAIN_TURN : naive->pressure > 0 ? -1 : 0;
+  if (naive->pressure > WR_RETAIN_PRESSURE_MAX)
+    naive->pressure = WR_RETAIN_PRESSURE_MAX;
+  naive->given_up = false;
+  if (naive->pressure >= WR_RETAIN_LOOSE || naive->pressure == 0)
+    naive->loose = naive->pressure > 0;
+  return naive->loose && !was_loose;
+}
+
 static void naive_missed(struct naive *naive, unsigned class) {
-  if (!naive->jumped[class])
+  bool presses = naive_press(naive);
+  if (!naive->jumped[class] && !presses)
     return;
   memset(naive->jumped, 0, sizeof naive->jumped);
   for (int i = 0; i < naive->reuseds; i++)
@@ -283,15 +338,20 @@ static void step(struct naive *naive, uint64_t *state) {
     naive_missed(naive, class);
   } else if (what < 3) {
     give_up_coldest(naive, state);
+    /* Now and then it is because of the mark. */
+    if (unit_below(state, 40) == 0) {
+      wr_retain_press(&retain);
+      naive->given_up = true;
+    }
   } else if (naive->in[i]) {
     wr_retain_remove(&retain, &member[i], naive->bytes[i]);
     naive_remove(naive, i);
   } else {
     size_t bytes = 1 + unit_below(state, 1000);
-    naive->is_reused[i] = unit_below(state, 2) == 0;
+    naive->is_reused[i] = unit_below(state, 2) == 0 && !naive->loose;
     naive->demoted[i] = naive->demotions;
     naive->when[i] = naive->now++;
-    wr_retain_add(&retain, &member[i], bytes, naive->is_reused[i]);
+    wr_retain_add(&retain, &member[i], bytes, naive->is_reused[i] || (naive->loose && i % 2 == 0));
     naive_place(naive, i, bytes, true);
   }
 }
@@ -314,5 +374,6 @@ END_TEST
 UNIT_SUITE(retain, an_empty_one_has_no_coldest, the_coldest_goes_first,
            what_is_used_once_goes_before_what_is_reused, a_miss_after_a_wrong_guess_demotes,
            no_older_reused_one_no_wrong_guess, a_demotion_forgets_every_guess,
-           what_returns_is_the_next_to_go, totals_excess_and_peak, the_clock_may_wrap,
-           as_the_naive_model)
+           what_returns_is_the_next_to_go, totals_excess_and_peak,
+           giving_up_and_missing_by_turns_makes_it_loose, bursts_do_not_make_it_loose,
+           the_clock_may_wrap, as_the_naive_model)

@@ -170,7 +170,7 @@ START_TEST(into_retained_memory_that_nothing_came_back_for) {
   ck_assert_uint_eq(retained(), 2 * MIB);
   ck_assert_uint_eq(wr_keep_active(spans), 5 * MIB + 64 * KIB);
   ck_assert_int_eq(span->user[5 * MIB - 1], (char)0xa5);
-  /* The rest serves others, and this span again when it is free. */
+  /* The rest serves others, and this span the like of it when it is free. */
   last = take(2 * MIB);
   ck_assert_ptr_eq(last->base, span->base + 5 * MIB);
   give(last);
@@ -211,19 +211,60 @@ START_TEST(what_was_written_is_not_taken_for_zero) {
 }
 END_TEST
 
-/* A vector that doubles, freed and grown again: from the second round on where its memory is. */
-START_TEST(a_vector_that_grows_again_finds_its_memory) {
+START_TEST(not_where_another_of_that_length_is_there) {
+  struct wr_span *span, *other;
   begin(4096, SIZE_MAX);
-  for (int round = 0; round < 5; round++) {
-    struct wr_span *span = take(100 * KIB);
-    for (size_t size = 200 * KIB; size <= 32 * MIB; size *= 2)
-      ck_assert(resize(span, size));
-    fake_touch(span->user, span->usable);
-    give(span);
-    if (round == 0)
-      fake_forget();
+  other = take(2 * MIB);
+  (void)take(64 * KIB);
+  span = take(MIB);
+  give(other);
+  ck_assert(!resize(span, 2 * MIB));
+  ck_assert(resize(span, 3 * MIB));
+  ck_assert_ptr_eq(take(2 * MIB), other);
+}
+END_TEST
+
+START_TEST(what_was_lengthened_keeps_its_class) {
+  struct wr_span *span;
+  begin(4096, SIZE_MAX);
+  span = take(MIB);
+  ck_assert(resize(span, 4 * MIB));
+  give(span);
+  /* It is neither split nor does it stand in. */
+  ck_assert_ptr_ne(take(MIB), span);
+  ck_assert_ptr_ne(take(3 * MIB), span);
+  ck_assert_ptr_eq(take(4 * MIB), span);
+}
+END_TEST
+
+/* Frees and takes by turns, with nothing kept: until the policy is loose. */
+static void loosen(void) {
+  for (int i = 0; !spans->retain.loose; i++) {
+    ck_assert_int_lt(i, 10);
+    give(take(MIB));
+    wr_keep_settle(spans);
   }
-  ck_assert_uint_eq(fake_calls(FAKE_ANY), 0);
+}
+
+START_TEST(where_no_two_are_alike_all_memory_serves) {
+  uint64_t state = 1;
+  size_t purges;
+  begin(4096, 0);
+  loosen();
+  wr_keep_set_mark(spans, 16 * MIB);
+  purges = 0;
+  for (int i = 0; i < 4000; i++) {
+    struct wr_span *one = take(100 * KIB + unit_below(&state, 4 * MIB));
+    struct wr_span *other = take(100 * KIB + unit_below(&state, 4 * MIB));
+    fake_touch(one->user, one->usable);
+    fake_touch(other->user, other->usable);
+    give(one);
+    give(other);
+    if (i == 2000)
+      purges = wr_counter_read(&spans->purged_bytes);
+  }
+  /* All of it would be 4 MiB a turn. */
+  ck_assert_uint_lt(wr_counter_read(&spans->purged_bytes) - purges, 2000 * 128 * KIB);
 }
 END_TEST
 
@@ -326,6 +367,7 @@ UNIT_SUITE(span_resize, within_the_range, not_into_what_is_in_use,
            into_new_address_space_at_the_end, not_where_mappings_stand_apart, not_without_memory,
            into_retained_memory_that_nothing_came_back_for,
            not_into_retained_memory_that_is_used_again, what_was_written_is_not_taken_for_zero,
-           a_vector_that_grows_again_finds_its_memory, pages_move, pages_behind_the_block_stay,
+           not_where_another_of_that_length_is_there, what_was_lengthened_keeps_its_class,
+           where_no_two_are_alike_all_memory_serves, pages_move, pages_behind_the_block_stay,
            locked_pages_do_not_move, pages_that_cannot_move_stay,
            a_target_that_is_lost_is_forgotten, pages_move_a_thousand_times_at_most)
