@@ -16,13 +16,13 @@ WR_COLD void *wr_alloc_refuse(void) {
   return NULL;
 }
 
-static void *take_small(unsigned class) {
+static void *take_small(unsigned class, size_t *stale) {
   struct wr_heap *heap = wr_thread_enter(&wr_arena_default);
   void *block;
   if (heap == NULL)
     return NULL;
   /* What led here may have been a heap that was not there yet; its slabs may be. */
-  block = wr_heap_refill(heap, class);
+  block = wr_heap_refill(heap, class, stale);
   wr_thread_leave(heap);
   return block;
 }
@@ -36,9 +36,9 @@ static void *take_payload(size_t size, size_t alignment, size_t *stale) {
 static void *take_any(size_t size, size_t alignment, size_t *stale) {
   if (size > WR_BLOCK_MAX || alignment > WR_BLOCK_MAX)
     return take_payload(wr_bits_max(size, 1), alignment, stale);
-  *stale = size;
   return take_small(alignment <= WR_BLOCK_MIN ? wr_sizeclass_of(size)
-                                              : wr_sizeclass_aligned(size, alignment));
+                                              : wr_sizeclass_aligned(size, alignment),
+                    stale);
 }
 
 /* As take_any, and gives back what is retained and tries again when memory is out. */
@@ -79,7 +79,8 @@ WR_HOT WR_NOINLINE void *wr_alloc_slow(size_t size) {
   /* What is there needs no more than this; anything else goes the long way. */
   if (size <= WR_BLOCK_MAX) {
     struct wr_heap *heap = wr_heap_self;
-    void *block = wr_heap_is_alive(heap) ? wr_heap_refill(heap, wr_sizeclass_of(size)) : NULL;
+    void *block =
+        wr_heap_is_alive(heap) ? wr_heap_refill(heap, wr_sizeclass_of(size), &stale) : NULL;
     if (WR_LIKELY(block != NULL))
       return block;
   } else if (size <= WR_SPAN_MAX && wr_init_is_ready()) {
@@ -91,8 +92,12 @@ WR_HOT WR_NOINLINE void *wr_alloc_slow(size_t size) {
 }
 
 void *wr_alloc_zeroed(size_t size) {
-  size_t stale = size;
-  void *block = size <= WR_BLOCK_MAX ? wr_alloc_take(size) : take(size, 1, &stale);
+  size_t stale = SIZE_MAX;
+  void *block = NULL;
+  if (size <= WR_BLOCK_MAX)
+    block = wr_heap_take(wr_heap_self, wr_sizeclass_of(size));
+  if (WR_UNLIKELY(block == NULL))
+    block = take(size, 1, &stale);
   if (WR_LIKELY(block != NULL))
     memset(block, 0, wr_bits_min(stale, size));
   return block;

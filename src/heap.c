@@ -178,21 +178,33 @@ static void drain(struct wr_heap *heap, size_t limit) {
   if (heap->deferred != NULL)
     limit = drain_deferred(heap, limit);
   for (; count < limit && (block = incoming(heap)) != NULL; count++) {
+    struct wr_span *slab = slab_of(heap, block);
     struct wr_block *next = block->next;
     /* Its line is in the cache of the thread that freed it. */
     __builtin_prefetch(next);
-    put_back(heap, slab_of(heap, block), block);
+    put_back(heap, slab, block);
     heap->incoming = next;
   }
   if (count > 0)
     wr_counter_bump(&heap->remote_frees, count);
 }
 
+/* Carves a slab without a free block. *stale is set when that gives one block. Owner. */
+static bool carve(struct wr_span *slab, size_t *stale) {
+  const void *first = slab->bump;
+  size_t dirty = wr_slab_stale(slab, first);
+  if (!wr_slab_carve(slab))
+    return false;
+  if (((const struct wr_block *)first)->next == NULL)
+    *stale = wr_bits_max(dirty, sizeof(struct wr_block));
+  return true;
+}
+
 /* Whether the slab has a free block now, carved if need be. Owner. */
-static bool has_block(struct wr_span *slab) {
+static bool has_block(struct wr_span *slab, size_t *stale) {
   wr_slab_reopen(slab);
   if (wr_slab_free(slab) == NULL)
-    return (size_t)(slab->bump - slab->base) < slab->extent && wr_slab_carve(slab);
+    return (size_t)(slab->bump - slab->base) < slab->extent && carve(slab, stale);
   wr_slab_verify(slab);
   return true;
 }
@@ -213,12 +225,12 @@ static bool is_idle(struct wr_span *slab) {
  * Where all slabs are nearly full, a block that comes back then finds its slab listed and need not
  * take the lock to list it again.
  */
-static struct wr_span *find_listed(struct wr_heap *heap, unsigned class) {
+static struct wr_span *find_listed(struct wr_heap *heap, unsigned class, size_t *stale) {
   struct wr_list *listed = &heap->listed[class];
   struct wr_span *first = NULL;
   while (!wr_list_is_empty(listed)) {
     struct wr_span *slab = SLAB_OF(listed->front);
-    if (has_block(slab)) {
+    if (has_block(slab, stale)) {
       set_dry(heap, slab, false);
       return slab;
     }
@@ -238,11 +250,11 @@ static struct wr_span *find_listed(struct wr_heap *heap, unsigned class) {
 }
 
 /* A slab of the class with a free block, listed; NULL when memory is out. Owner. */
-static struct wr_span *find_slab(struct wr_heap *heap, unsigned class) {
+static struct wr_span *find_slab(struct wr_heap *heap, unsigned class, size_t *stale) {
   struct wr_span *slab = wr_heap_current(heap, class);
-  if (slab != &no_slab && has_block(slab))
+  if (slab != &no_slab && has_block(slab, stale))
     return slab;
-  slab = find_listed(heap, class);
+  slab = find_listed(heap, class, stale);
   if (slab != NULL)
     return slab;
   if (!wr_list_is_empty(&heap->refilled[class])) {
@@ -255,17 +267,18 @@ static struct wr_span *find_slab(struct wr_heap *heap, unsigned class) {
   if (slab == NULL)
     return NULL;
   wr_list_add_front(&heap->listed[class], &slab->listed);
-  (void)wr_slab_carve(slab);
+  (void)carve(slab, stale);
   return slab;
 }
 
-WR_HOT WR_NOINLINE void *wr_heap_refill(struct wr_heap *heap, unsigned class) {
+WR_HOT WR_NOINLINE void *wr_heap_refill(struct wr_heap *heap, unsigned class, size_t *stale) {
   struct wr_span *slab;
   void *block = NULL;
+  *stale = SIZE_MAX;
   wr_lock_take(&heap->lock);
   if (heap->deferred != NULL || heap->incoming != NULL || !wr_remote_is_empty(&heap->remote))
     drain(heap, DRAIN_LIMIT);
-  slab = find_slab(heap, class);
+  slab = find_slab(heap, class, stale);
   if (slab != NULL) {
     wr_heap_set_current(heap, class, slab);
     block = wr_slab_pop(slab);

@@ -88,8 +88,10 @@ WR_INLINE void *wr_heap_take(struct wr_heap *heap, unsigned class) {
   return wr_slab_pop(wr_heap_current(heap, class));
 }
 
-/* Takes a block of `class` by the slow path. NULL when memory is out. Takes the heap's lock. */
-void *wr_heap_refill(struct wr_heap *heap, unsigned class);
+/* Takes a block of `class` by the slow path. NULL when memory is out. *stale is how many of its
+ * first bytes may be other than 0: fewer than all if it was carved of memory never used before.
+ * Takes the heap's lock. */
+void *wr_heap_refill(struct wr_heap *heap, unsigned class, size_t *stale);
 
 /* The owner's slow path for a slab that has become empty. Takes the heap's lock. */
 void wr_heap_emptied(struct wr_heap *heap, struct wr_span *slab);

@@ -117,6 +117,12 @@ struct wr_span *wr_slab_make(struct wr_spans *spans, unsigned class, struct wr_h
  * two; of memory that was touched before, 16 KiB. False when all are carved. */
 bool wr_slab_carve(struct wr_span *slab);
 
+/* How many bytes of a block that is not carved yet may be other than 0, its link and mark apart. */
+WR_INLINE size_t wr_slab_stale(const struct wr_span *slab, const void *block) {
+  size_t from = (size_t)((const char *)block - slab->base), touched = wr_extent_touched(slab);
+  return touched > from ? touched - from : 0;
+}
+
 /* Stops the program if the free list's next link leads out of the slab. */
 void wr_slab_verify(const struct wr_span *slab);
 

@@ -20,6 +20,7 @@ endif
 AM_TESTS_ENVIRONMENT = \
   CC='$(CC)'; export CC; \
   CXX='$(working_cxx)'; export CXX; \
+  BUILD_FLAGS='$(CFLAGS) -DWR_CHECKS=$(WR_CHECKS)'; export BUILD_FLAGS; \
   PYTHON3='$(PYTHON3)'; export PYTHON3;
 
 EXTRA_DIST += tests/run.sh

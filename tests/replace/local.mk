@@ -55,6 +55,7 @@ endif
 # Scripts, and the programs and libraries that only they use.
 replace_scripts = \
   tests/replace/early.sh \
+  tests/replace/instructions.sh \
   tests/replace/limits.sh \
   tests/replace/loader.sh \
   tests/replace/options.sh \
@@ -63,6 +64,7 @@ replace_scripts = \
 replace_helpers = \
   tests/replace/early \
   tests/replace/exhaust \
+  tests/replace/instructions \
   tests/replace/loader_plain \
   tests/replace/options \
   tests/replace/steady
@@ -137,6 +139,8 @@ EXTRA_DIST += \
   tests/replace/fork.c \
   tests/replace/hooks.c \
   tests/replace/info.c \
+  tests/replace/instructions.c \
+  tests/replace/instructions.golden \
   tests/replace/lifo.c \
   tests/replace/loader.c \
   tests/replace/misuse.c \

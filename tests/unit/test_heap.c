@@ -35,10 +35,12 @@ static void check(void) {
   wr_span_check(&arena->spans);
 }
 
+static size_t stale; /* of the block that the slow path gave last */
+
 static void *take(unsigned class) {
   void *block = wr_heap_take(heap, class);
   if (block == NULL)
-    block = wr_heap_refill(heap, class);
+    block = wr_heap_refill(heap, class, &stale);
   ck_assert_ptr_nonnull(block);
   return block;
 }
@@ -174,6 +176,33 @@ static void **fill(unsigned class, size_t full, size_t *count) {
     block[i] = take(class);
   return block;
 }
+
+START_TEST(stale_says_what_of_a_block_may_not_be_zero) {
+  for (unsigned class = 0; class < WR_CLASSES; class ++) {
+    size_t size = wr_sizeclass_block(class);
+    unsigned char *block[3];
+    begin(64 * MIB);
+    for (int i = 0; i < 3; i++) {
+      stale = SIZE_MAX;
+      block[i] = take(class);
+      /* Of new memory, where a carved page gives one block: the link and the mark, and what lies
+       * in a page with the block before. */
+      if (size > 2048)
+        ck_assert_uint_le(stale, i == 0 ? sizeof(struct wr_block) : 4096);
+      for (size_t at = stale; at < size; at++)
+        ck_assert_uint_eq(block[i][at], 0);
+      memset(block[i], 0xa5, size);
+    }
+    for (int i = 0; i < 3; i++)
+      wr_free_give(block[i]);
+    /* At a thread's end its slabs go, but their memory is kept as it is. */
+    wr_heap_attend(heap, false);
+    wr_heap_attend(heap, true);
+    block[0] = take(class);
+    ck_assert_uint_ge(stale, size);
+  }
+}
+END_TEST
 
 START_TEST(of_two_empty_slabs_one_is_kept) {
   size_t count;
@@ -441,14 +470,14 @@ START_TEST(without_memory_nothing_is_lost) {
   while (taken < 600) {
     void *got = wr_heap_take(heap, 30);
     if (got == NULL)
-      got = wr_heap_refill(heap, 30);
+      got = wr_heap_refill(heap, 30, &stale);
     if (got == NULL)
       break;
     block[taken++] = got;
   }
   ck_assert_int_lt(taken, 600);
   check();
-  ck_assert_ptr_null(wr_heap_refill(heap, 30));
+  ck_assert_ptr_null(wr_heap_refill(heap, 30, &stale));
   wr_free_give(block[0]);
   ck_assert_ptr_eq(take(30), block[0]);
   check();
@@ -523,6 +552,7 @@ END_TEST
 UNIT_SUITE(heap, the_last_given_back_is_taken_first_in_every_class, blocks_do_not_overlap,
            an_empty_slab_is_kept, below_a_mark_of_one_mib_none_is_kept,
            empty_slabs_are_kept_up_to_one_mib, of_two_empty_slabs_one_is_kept,
+           stale_says_what_of_a_block_may_not_be_zero,
            a_full_slab_is_unlisted_until_a_block_comes_back,
            a_slab_that_has_run_dry_stays_listed_as_long_as_blocks_come_back,
            what_others_free_comes_back_64_at_a_time, a_block_on_its_way_back_is_free,

@@ -29,9 +29,10 @@ static void begin(size_t mark) {
 }
 
 static void *take(unsigned class) {
+  size_t stale;
   void *block = wr_heap_take(heap, class);
   if (block == NULL)
-    block = wr_heap_refill(heap, class);
+    block = wr_heap_refill(heap, class, &stale);
   ck_assert_ptr_nonnull(block);
   return block;
 }

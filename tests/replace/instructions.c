@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What instructions.sh counts: one operation, so many times, after a few to warm up. Prints the
+ * operations' names when it is not told which.
+ */
+#include "expect.h"
+
+static void *block;
+
+static void pair(size_t size) {
+  void *taken = expect_hide(malloc(size));
+  free(taken);
+}
+
+static void zeroed(size_t size) {
+  void *taken = expect_hide(calloc(1, size));
+  free(taken);
+}
+
+static void aligned(size_t size) {
+  void *taken = expect_hide(memalign(64, size));
+  free(taken);
+}
+
+/* Back and forth within the block's class. */
+static void resize(size_t size) {
+  block = expect_hide(realloc(block, size));
+  block = expect_hide(realloc(block, size - 8));
+}
+
+/* A hundred are live at once: all but the first and the last do not empty their slab. */
+static void hundred(size_t size) {
+  void *taken[100];
+  size_t i;
+
+  for (i = 0; i < 100; i++)
+    taken[i] = expect_hide(malloc(size));
+  for (i = 0; i < 100; i++)
+    free(taken[i]);
+}
+
+static const struct operation {
+  const char *name;
+  void (*run)(size_t size);
+  size_t size;
+} operations[] = {
+    {"pair-16", pair, 16},          {"pair-64", pair, 64},
+    {"pair-1K", pair, 1024},        {"pair-4K", pair, 4096},
+    {"pair-64K", pair, 65536},      {"pair-256K", pair, 262144},
+    {"pair-1M", pair, EXPECT_MIB},  {"calloc-64", zeroed, 64},
+    {"memalign-64", aligned, 1000}, {"realloc-in-place", resize, 1000},
+    {"hundred-64", hundred, 64},    {"hundred-1K", hundred, 1024},
+};
+
+int main(int argc, char **argv) {
+  long count = argc > 2 ? atol(argv[2]) : 0;
+  size_t i;
+
+  expect_start();
+  if (argc < 3)
+    for (i = 0; i < EXPECT_COUNT(operations); i++)
+      puts(operations[i].name);
+  for (i = 0; argc >= 3 && i < EXPECT_COUNT(operations); i++) {
+    if (strcmp(argv[1], operations[i].name) != 0)
+      continue;
+    for (count += 10; count > 0; count--)
+      operations[i].run(expect_hide_size(operations[i].size));
+  }
+  return 0;
+}
