@@ -45,7 +45,7 @@ static void give_block(void *block, struct wr_span *slab, struct wr_heap *owner)
 #endif
   if (owner == wr_heap_self) {
     wr_heap_give_slow(owner, slab, block);
-  } else if (!wr_heap_give_unattended(owner, slab, block)) {
+  } else if (wr_heap_is_attended(owner) || !wr_heap_give_unattended(owner, slab, block)) {
     ((struct wr_block *)block)->mark = wr_slab_mark(slab);
     if (WR_UNLIKELY(wr_remote_give(&owner->remote, block, slab->block) >
                     wr_counter_read(&owner->patience)))

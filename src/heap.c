@@ -312,10 +312,8 @@ WR_NOINLINE void wr_heap_give_slow(struct wr_heap *heap, struct wr_span *slab, v
 
 bool wr_heap_give_unattended(struct wr_heap *heap, struct wr_span *slab, void *block) {
   bool given = false;
-  if (atomic_load_explicit(&heap->attended, memory_order_relaxed))
-    return false;
   wr_lock_take(&heap->lock);
-  if (!atomic_load_explicit(&heap->attended, memory_order_relaxed)) {
+  if (!wr_heap_is_attended(heap)) {
     /* What was pushed while its thread was leaving. */
     drain(heap, SIZE_MAX);
     put_back(heap, slab, block);
@@ -499,7 +497,7 @@ void wr_heap_help(struct wr_heap *heap) {
   bool more = true;
   while (more) {
     wr_lock_take(&heap->lock);
-    if (atomic_load_explicit(&heap->attended, memory_order_relaxed)) {
+    if (wr_heap_is_attended(heap)) {
       more = drain_for(heap, DRAIN_LIMIT);
       if (!more && heap->deferred_amount > heap->deferred_limit)
         sweep_deferred(heap);
@@ -517,7 +515,7 @@ void wr_heap_trim(struct wr_heap *heap) {
   bool attended;
   wr_heap_help(heap);
   wr_lock_take(&heap->lock);
-  attended = atomic_load_explicit(&heap->attended, memory_order_relaxed);
+  attended = wr_heap_is_attended(heap);
   if (attended)
     sweep_deferred(heap);
   for (unsigned class = 0; class < WR_CLASSES; class ++)

@@ -111,6 +111,11 @@ WR_INLINE void wr_heap_give(struct wr_heap *heap, struct wr_span *slab, void *bl
 /* Gives a block of the thread's own heap back, whatever the state of its slab. Takes the lock. */
 void wr_heap_give_slow(struct wr_heap *heap, struct wr_span *slab, void *block);
 
+/* Whether a thread has the heap; for others than that it may have changed by now. */
+WR_INLINE bool wr_heap_is_attended(const struct wr_heap *heap) {
+  return atomic_load_explicit(&heap->attended, memory_order_relaxed);
+}
+
 /* Gives a block back for a heap that has no thread. False when it has one. Takes its lock. */
 bool wr_heap_give_unattended(struct wr_heap *heap, struct wr_span *slab, void *block);
 
