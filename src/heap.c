@@ -7,6 +7,8 @@
 
 /* How many blocks freed by others the owner puts back each time it is slow anyway. */
 #define DRAIN_LIMIT 64
+/* How many listed slabs without a free block the slow path passes by before it makes a new one. */
+#define DRY_TURNS 64
 
 /* Has no blocks: pop finds none, and nothing else is done with it. */
 static struct wr_span no_slab;
@@ -159,6 +161,12 @@ static struct wr_block *next_incoming(struct wr_heap *heap, struct wr_span **sla
   return block;
 }
 
+/* How much it counts that a block waits for the owner, in wr_remote's units: as much as it holds of
+ * its slab, if it is one of sixteen that wait. */
+static size_t deferred_weight(const struct wr_span *slab) {
+  return wr_bits_max(slab->block, wr_extent_length(slab) / 16) >> WR_REMOTE_UNIT_SHIFT;
+}
+
 /* Puts at most `limit` blocks back that could not be before. Returns how many more may be. Owner.
  */
 static size_t drain_deferred(struct wr_heap *heap, size_t limit) {
@@ -166,8 +174,11 @@ static size_t drain_deferred(struct wr_heap *heap, size_t limit) {
   struct wr_block *block;
   for (; limit > 0 && (block = pop_block(heap, &heap->deferred, &slab)) != NULL; limit--) {
     slab->deferred--;
+    heap->deferred_amount -= deferred_weight(slab);
     put_back(heap, slab, block);
   }
+  if (heap->deferred == NULL)
+    heap->deferred_limit = wr_counter_read(&heap->patience);
   return limit;
 }
 
@@ -218,7 +229,7 @@ static bool is_idle(struct wr_span *slab) {
 }
 
 /*
- * The first listed slab of the class that has a free block, or NULL. Owner.
+ * The first listed slab of the class that has a free block, or NULL; looks at 64. Owner.
  *
  * A listed slab that has run dry is tagged as full only when it is found dry a second time with
  * nothing taken from it in between (the second chance of the clock algorithm: Corbato, 1968).
@@ -228,7 +239,7 @@ static bool is_idle(struct wr_span *slab) {
 static struct wr_span *find_listed(struct wr_heap *heap, unsigned class, size_t *stale) {
   struct wr_list *listed = &heap->listed[class];
   struct wr_span *first = NULL;
-  while (!wr_list_is_empty(listed)) {
+  for (int turns = 0; turns < DRY_TURNS && !wr_list_is_empty(listed); turns++) {
     struct wr_span *slab = SLAB_OF(listed->front);
     if (has_block(slab, stale)) {
       set_dry(heap, slab, false);
@@ -346,10 +357,15 @@ bool wr_heap_is_free(struct wr_heap *heap, struct wr_span *slab, const void *blo
 /* The fence pairs with itself: a heap that is made while the mark is set either is in the list, or
  * its maker, who calls this after it has listed it, reads the new mark. */
 static void set_patience(struct wr_heap *heap) {
-  size_t mark;
-  atomic_thread_fence(memory_order_seq_cst);
-  mark = wr_counter_read(&heap->arena->spans.retain.mark);
-  wr_counter_set(&heap->patience, wr_bits_min(mark, WR_HEAP_PIN_MAX) >> WR_REMOTE_UNIT_SHIFT);
+  const wr_counter *mark = &heap->arena->spans.retain.mark;
+  size_t read;
+  /* Of two threads that set the mark at once, the one that is late here sees the other's. */
+  do {
+    atomic_thread_fence(memory_order_seq_cst);
+    read = wr_counter_read(mark);
+    wr_counter_set(&heap->patience, wr_bits_min(read, WR_HEAP_PIN_MAX) >> WR_REMOTE_UNIT_SHIFT);
+    atomic_thread_fence(memory_order_seq_cst);
+  } while (wr_counter_read(mark) != read);
 }
 
 struct wr_heap *wr_heap_make(struct wr_arena *arena) {
@@ -424,7 +440,7 @@ static void put_back_for(struct wr_heap *heap, struct wr_span *slab, struct wr_b
 static void defer(struct wr_heap *heap, const struct wr_span *slab, struct wr_block *block) {
   block->next = heap->deferred;
   heap->deferred = block;
-  heap->deferred_amount += wr_bits_max(slab->block >> WR_REMOTE_UNIT_SHIFT, 1);
+  heap->deferred_amount += deferred_weight(slab);
 }
 
 /*

@@ -99,6 +99,8 @@ static struct wr_span *serve(struct wr_spans *spans, struct wr_span *span) {
   remove_retained(spans, span);
   span->served = true;
   wr_counter_bump(&spans->hits, 1);
+  if (WR_UNLIKELY(spans->retain.loose))
+    wr_retain_hit(&spans->retain);
   return span;
 }
 
@@ -227,7 +229,7 @@ static struct wr_span *find_to_join(const struct wr_spans *spans, size_t units, 
   return NULL;
 }
 
-struct wr_span *wr_keep_join(struct wr_spans *spans, size_t units) {
+struct wr_span *wr_keep_join(struct wr_spans *spans, unsigned class, size_t units) {
   struct wr_span *span;
   if (!spans->retain.loose)
     return NULL;
@@ -240,6 +242,8 @@ struct wr_span *wr_keep_join(struct wr_spans *spans, size_t units) {
   wr_extent_set_owner(span, WR_OWNER_LEAVING);
   (void)wr_keep_extend(spans, span, units);
   span->served = false;
+  /* If it was long enough, it may have stood in for a shorter one. */
+  span->kind = (uint8_t) class;
   return span;
 }
 

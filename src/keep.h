@@ -31,12 +31,12 @@ struct wr_span *wr_keep_take_aligned(struct wr_spans *spans, unsigned class, siz
 struct wr_span *wr_keep_split(struct wr_spans *spans, unsigned class, size_t units);
 
 /*
- * While the policy is loose (retain.h): takes a retained span and lengthens it to `units` units by
- * what lies behind it, as wr_keep_extend does, so that where no two requests are alike memory that
- * is resident serves all the same. Looks at the 64 that would go first. NULL when none can be
- * lengthened. Under the lock.
+ * While the policy is loose (retain.h): takes a retained span and lengthens it to the `units` units
+ * of `class` by what lies behind it, as wr_keep_extend does, so that where no two requests are
+ * alike memory that is resident serves all the same. Looks at the 64 that would go first. NULL when
+ * none can be lengthened. Under the lock.
  */
-struct wr_span *wr_keep_join(struct wr_spans *spans, size_t units);
+struct wr_span *wr_keep_join(struct wr_spans *spans, unsigned class, size_t units);
 
 /* Whether a span that is in use should be lengthened to `units` units: not if another of that
  * length is there, or a loop that resizes would use up what other turns of it come back for. Under

@@ -37,9 +37,9 @@ int wr_os_purge(void *address, size_t length);
 /*
  * Moves the pages of a range, without copying them, to another that is mapped and does not overlap
  * it; afterwards `from` is mapped and reads as zero. Else `from` is as it was, and `to` reads as
- * zero: EFAULT when `from` is more than one mapping, EPERM when it is locked (the lock would end
- * with the move, for its neighbours too), ENOSYS where no move can ever succeed (before Linux 5.7);
- * ENOTRECOVERABLE: `to` is not mapped any more. Up to four system calls.
+ * zero: EFAULT when `from` is more than one mapping, EPERM when one of the two is locked (the lock
+ * would end with the move, for its neighbours too), ENOSYS where no move can ever succeed (before
+ * Linux 5.7); ENOTRECOVERABLE: `to` is not mapped any more. Up to five system calls.
  */
 int wr_os_move(void *from, void *to, size_t length);
 

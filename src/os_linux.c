@@ -117,8 +117,8 @@ int wr_os_move(void *from, void *to, size_t length) {
   return ENOSYS;
 }
 #else
-/* 0 when a range lies in one mapping, which is not locked. errno may change. */
-static int check_movable(char *from, size_t length) {
+/* 0 when a range lies in one mapping, and neither it nor the target is locked. errno may change. */
+static int check_movable(char *from, void *to, size_t length) {
   size_t page = wr_os_page_size();
   /* mremap(2): to grow a range in place fails with EFAULT when it is not one mapping, and mostly
    * with ENOMEM when it is. If there was room, the page goes again. */
@@ -127,7 +127,10 @@ static int check_movable(char *from, size_t length) {
   else if (errno == EFAULT)
     return EFAULT;
   /* madvise(2): EINVAL for locked pages, and before Linux 5.4. */
-  return syscall(SYS_madvise, from, page, MADV_COLD) == 0 ? 0 : EPERM;
+  return syscall(SYS_madvise, from, page, MADV_COLD) == 0 &&
+                 syscall(SYS_madvise, to, page, MADV_COLD) == 0
+             ? 0
+             : EPERM;
 }
 
 /* Maps the target again that mremap may have unmapped before it failed. Nobody gets that address
@@ -142,7 +145,7 @@ static int restore(void *to, size_t length) {
 
 int wr_os_move(void *from, void *to, size_t length) {
   int saved = errno;
-  int error = check_movable(from, length);
+  int error = check_movable(from, to, length);
   /* DONTUNMAP leaves the old range mapped and empty. Of one mapping, all pages move or none. */
   if (error == 0 && syscall(SYS_mremap, from, length, length,
                             MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == -1) {

@@ -32,15 +32,12 @@ static void *make_node(struct wr_meta *meta, _Atomic(void *) *slot, size_t size,
   return node != NULL ? put_node(slot, node) : NULL;
 }
 
-/* Whether the range of a leaf is the first ever covered; of two that are the first at once, one.
- * The one at address 0 is never: its base is that of none. */
+/* Whether the range of a leaf is the first ever covered; of two that are the first at once, one. */
 static bool is_first(uintptr_t at) {
-  uintptr_t base = 0;
-  if (at == 0)
-    return false;
-  return atomic_compare_exchange_strong_explicit(&wr_pagemap_first.base, &base, at,
+  uintptr_t none = 0;
+  return atomic_compare_exchange_strong_explicit(&wr_pagemap_first.not_base, &none, ~at,
                                                  memory_order_relaxed, memory_order_relaxed) ||
-         base == at;
+         none == ~at;
 }
 
 static struct wr_pagemap_leaf *make_leaf(struct wr_meta *meta, uintptr_t at) {

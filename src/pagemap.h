@@ -54,7 +54,8 @@ struct wr_pagemap {
  * up was handed it after its address was covered, so the base needs no order of its own.
  */
 struct wr_pagemap_first {
-  _Atomic(uintptr_t) base;
+  /* The complement of its address, so that 0 says that there is none yet. */
+  _Atomic(uintptr_t) not_base;
   WR_ALIGNED(64) struct wr_pagemap_leaf leaf;
 };
 
@@ -88,8 +89,8 @@ WR_INLINE struct wr_pagemap_leaf *wr_pagemap_leaf(const void *address) {
  * address.
  */
 WR_INLINE struct wr_span *wr_pagemap_find(const void *address) {
-  uintptr_t offset =
-      (uintptr_t)address - atomic_load_explicit(&wr_pagemap_first.base, memory_order_relaxed);
+  uintptr_t not_base = atomic_load_explicit(&wr_pagemap_first.not_base, memory_order_relaxed);
+  uintptr_t offset = (uintptr_t)address + not_base + 1;
   struct wr_pagemap_leaf *leaf;
   if (WR_LIKELY(offset < WR_PAGEMAP_LEAF_BYTES))
     return atomic_load_explicit(&wr_pagemap_first.leaf.span[offset >> WR_UNIT_SHIFT],

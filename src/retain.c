@@ -36,21 +36,31 @@ static void demote(struct wr_retain *retain) {
   retain->epoch++;
 }
 
-/* Notes a miss; returns whether the policy becomes loose by it. */
-static bool press(struct wr_retain *retain) {
-  unsigned pressure = retain->pressure;
-  bool was_loose = retain->loose;
-  if (retain->given_up)
-    pressure += WR_RETAIN_TURN;
-  else if (pressure > 0)
-    pressure--;
-  retain->given_up = false;
+static void set_pressure(struct wr_retain *retain, unsigned pressure) {
   retain->pressure = (uint8_t)wr_bits_min(pressure, WR_RETAIN_PRESSURE_MAX);
   if (pressure >= WR_RETAIN_LOOSE)
     retain->loose = true;
   else if (pressure == 0)
     retain->loose = false;
+}
+
+/* Notes a miss; returns whether the policy becomes loose by it. */
+static bool press(struct wr_retain *retain) {
+  bool was_loose = retain->loose;
+  if (retain->given_up)
+    set_pressure(retain, retain->pressure + WR_RETAIN_TURN);
+  else if (retain->pressure > 0)
+    set_pressure(retain, retain->pressure - 1U);
+  retain->given_up = false;
   return retain->loose && !was_loose;
+}
+
+void wr_retain_hit(struct wr_retain *retain) {
+  if (++retain->hits < WR_RETAIN_HITS)
+    return;
+  retain->hits = 0;
+  if (retain->pressure > 0)
+    set_pressure(retain, retain->pressure - 1U);
 }
 
 void wr_retain_missed(struct wr_retain *retain, unsigned class) {

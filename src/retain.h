@@ -42,10 +42,13 @@ struct wr_retain {
   uint64_t jumped[WR_RETAIN_WORDS]; /* a bit a class: given up ahead of an older reused span */
   bool given_up;                    /* something was, for the mark, since the last miss */
   uint8_t pressure;                 /* how much was given up and missed by turns of late */
+  uint8_t hits;                     /* while loose: counts those up to WR_RETAIN_HITS */
   bool loose;                       /* spans do not keep their class */
 };
 
-/* Each miss after something was given up adds so much to the pressure, each other takes 1 off. */
+/* Each miss after something was given up adds so much to the pressure; each other takes 1 off, and
+ * so do so many requests of a class that is there. */
+#define WR_RETAIN_HITS 64
 #define WR_RETAIN_TURN 8
 #define WR_RETAIN_LOOSE 16 /* the policy becomes loose, until there is no pressure left */
 #define WR_RETAIN_PRESSURE_MAX 255
@@ -107,6 +110,9 @@ void wr_retain_give_up(struct wr_retain *retain, const struct wr_retain_member *
 WR_INLINE void wr_retain_press(struct wr_retain *retain) {
   retain->given_up = true;
 }
+
+/* While the policy is loose: a span of the class that was wanted was there. */
+void wr_retain_hit(struct wr_retain *retain);
 
 /* A span of `class` was wanted and not there. Before anything else is tried for it. */
 void wr_retain_missed(struct wr_retain *retain, unsigned class);

@@ -24,37 +24,25 @@ static void count_fresh(struct wr_spans *spans, size_t bytes) {
   wr_counter_bump(&spans->fresh_bytes, bytes);
 }
 
-/* One try at all that is there. Under the lock. */
-WR_HOT static struct wr_span *find(struct wr_spans *spans, unsigned class, size_t units,
-                                   bool split) {
-  struct wr_span *span = wr_keep_take(spans, class, units);
-  if (span != NULL || !split)
-    return span;
-  wr_retain_missed(&spans->retain, class);
-  span = wr_keep_split(spans, class, units);
+/* One try at all that is there but a retained span of the class. Under the lock. */
+static struct wr_span *find(struct wr_spans *spans, unsigned class, size_t units) {
+  struct wr_span *span = wr_keep_split(spans, class, units);
   if (span == NULL)
-    span = wr_keep_join(spans, units);
+    span = wr_keep_join(spans, class, units);
   return span != NULL ? span : wr_extent_take(spans, class, units);
 }
 
-/* A span of the class of `units` units or above, in no list, the lock held; NULL without the lock
- * when memory is out. */
-WR_HOT static struct wr_span *obtain(struct wr_spans *spans, size_t wanted) {
-  size_t units;
-  unsigned class = wr_extent_class(wanted, &units);
-  struct wr_span *span;
+/* As find, with new address space. With the lock, or NULL without it. */
+static struct wr_span *grow(struct wr_spans *spans, unsigned class, size_t units) {
+  struct wr_span *span = NULL;
   bool all = false;
-  wr_lock_take(&spans->lock);
-  span = find(spans, class, units, wr_counter_read(&spans->spares) >= 2);
-  if (WR_LIKELY(span != NULL))
-    return span;
-  wr_lock_give(&spans->lock);
-
   wr_lock_take(&spans->growing);
   while (wr_extent_stock(spans)) {
     /* Another thread may have grown, or given back, while this one waited. */
     wr_lock_take(&spans->lock);
-    span = find(spans, class, units, true);
+    span = wr_keep_take(spans, class, units);
+    if (span == NULL)
+      span = find(spans, class, units);
     if (span != NULL)
       break;
     wr_lock_give(&spans->lock);
@@ -65,6 +53,26 @@ WR_HOT static struct wr_span *obtain(struct wr_spans *spans, size_t wanted) {
   }
   wr_lock_give(&spans->growing);
   return span;
+}
+
+/* A span of the class of `units` units or above, in no list, the lock held; NULL without the lock
+ * when memory is out. */
+WR_HOT static struct wr_span *obtain(struct wr_spans *spans, size_t wanted) {
+  size_t units;
+  unsigned class = wr_extent_class(wanted, &units);
+  struct wr_span *span;
+  wr_lock_take(&spans->lock);
+  span = wr_keep_take(spans, class, units);
+  if (WR_LIKELY(span != NULL))
+    return span;
+  wr_retain_missed(&spans->retain, class);
+  /* Cutting takes descriptors. */
+  if (wr_counter_read(&spans->spares) >= 2)
+    span = find(spans, class, units);
+  if (span != NULL)
+    return span;
+  wr_lock_give(&spans->lock);
+  return grow(spans, class, units);
 }
 
 /* Cuts what lies before the first multiple of `alignment`, and what is behind `size` bytes of it,

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Counts the instructions of the common paths with valgrind's callgrind, and compares them with those
-# of instructions.golden: none may take over two more. With --update it shows what the file should
+# of instructions.golden: none may take over two more (and one in a thousand). With --update it shows what the file should
 # hold instead. Skipped where valgrind is missing, and under another compiler or in another build
 # than the file is for.
 
@@ -48,8 +48,9 @@ awk '
   NR == FNR { want[$1] = $2; next }
   /^#/ { next }
   !($1 in want) { print "FAIL " $1 " is not in the golden file"; bad = 1; next }
-  $2 > want[$1] + 2 { print "FAIL " $1 ": " $2 " instructions instead of " want[$1]; bad = 1 }
-  $2 < want[$1] - 2 { print $1 ": " $2 " instructions, fewer than " want[$1]; better = 1 }
+  { slack = 2 + want[$1] / 1000 }
+  $2 > want[$1] + slack { print "FAIL " $1 ": " $2 " instructions instead of " want[$1]; bad = 1 }
+  $2 < want[$1] - slack { print $1 ": " $2 " instructions, fewer than " want[$1]; better = 1 }
   { delete want[$1] }
   END {
     for (name in want) if (name != "#") { print "FAIL " name " was not counted"; bad = 1 }

@@ -167,10 +167,42 @@ START_TEST(threads_make_the_same_nodes) {
 }
 END_TEST
 
+/* Each in a process of its own: the range that is covered first is found in its own way. */
+static void cover_first(uintptr_t first) {
+  static const uintptr_t ranges[] = {0x4a80000, LEAF + 0x70000, 2 * LEAF, SOMEWHERE};
+  begin();
+  ck_assert(wr_pagemap_cover(&meta, (void *)first, 2 * WR_UNIT));
+  wr_pagemap_set((void *)first, 2 * WR_UNIT, span(100));
+  ck_assert_ptr_null(find(first - 1));
+  ck_assert_ptr_eq(find(first + 2 * WR_UNIT - 1), span(100));
+  ck_assert_ptr_null(find(first + 2 * WR_UNIT));
+  for (uintptr_t i = 0; i < 4; i++) {
+    uintptr_t at = ranges[i] + 16 * WR_UNIT;
+    ck_assert_ptr_null(find(at));
+    ck_assert(wr_pagemap_cover(&meta, (void *)at, WR_UNIT));
+    ck_assert_ptr_null(find(at));
+    wr_pagemap_set((void *)at, WR_UNIT, span(i + 1));
+  }
+  for (uintptr_t i = 0; i < 4; i++)
+    ck_assert_ptr_eq(find(ranges[i] + 16 * WR_UNIT), span(i + 1));
+  ck_assert_ptr_eq(find(first), span(100));
+}
+
+START_TEST(the_first_range_may_be_the_lowest) {
+  cover_first(0x4a80000);
+}
+END_TEST
+
+START_TEST(the_first_range_may_be_any_other) {
+  cover_first(LEAF + 0x70000);
+}
+END_TEST
+
 #if UINTPTR_MAX > UINT32_MAX
 UNIT_SUITE(pagemap, nothing_is_found_where_nothing_is, every_byte_of_a_unit_leads_to_its_span,
            ranges_cross_nodes, covering_again_takes_no_memory, addresses_above_the_48th_bit,
-           without_memory_for_a_node, threads_make_the_same_nodes)
+           without_memory_for_a_node, threads_make_the_same_nodes,
+           the_first_range_may_be_the_lowest, the_first_range_may_be_any_other)
 #else
 UNIT_SUITE(pagemap, nothing_is_found_where_nothing_is, without_memory_for_a_node)
 #endif

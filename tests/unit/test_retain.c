@@ -183,6 +183,19 @@ START_TEST(giving_up_and_missing_by_turns_makes_it_loose) {
 }
 END_TEST
 
+START_TEST(hits_end_it_too) {
+  begin(SIZE_MAX);
+  while (!retain.loose) {
+    wr_retain_press(&retain);
+    wr_retain_missed(&retain, 3);
+  }
+  for (int i = 0; retain.loose; i++) {
+    ck_assert_int_lt(i, 100 * WR_RETAIN_HITS);
+    wr_retain_hit(&retain);
+  }
+}
+END_TEST
+
 START_TEST(bursts_do_not_make_it_loose) {
   begin(SIZE_MAX);
   for (int burst = 0; burst < 100; burst++) {
@@ -375,5 +388,5 @@ UNIT_SUITE(retain, an_empty_one_has_no_coldest, the_coldest_goes_first,
            what_is_used_once_goes_before_what_is_reused, a_miss_after_a_wrong_guess_demotes,
            no_older_reused_one_no_wrong_guess, a_demotion_forgets_every_guess,
            what_returns_is_the_next_to_go, totals_excess_and_peak,
-           giving_up_and_missing_by_turns_makes_it_loose, bursts_do_not_make_it_loose,
-           the_clock_may_wrap, as_the_naive_model)
+           giving_up_and_missing_by_turns_makes_it_loose, hits_end_it_too,
+           bursts_do_not_make_it_loose, the_clock_may_wrap, as_the_naive_model)
