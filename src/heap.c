@@ -55,11 +55,9 @@ static size_t pin_limit(const struct wr_heap *heap) {
 }
 
 static void set_pinned(struct wr_heap *heap, unsigned class, struct wr_span *slab) {
-  struct wr_span *former = wr_heap_pinned(heap, class);
-  if (former != NULL)
-    heap->pinned_bytes -= wr_extent_length(former);
-  if (slab != NULL)
-    heap->pinned_bytes += wr_extent_length(slab);
+  size_t size = slab != NULL ? wr_extent_touched(slab) : 0;
+  heap->pinned_bytes = heap->pinned_bytes - heap->pinned_size[class] + size;
+  heap->pinned_size[class] = (uint32_t)size;
   atomic_store_explicit(&heap->pinned[class], slab, memory_order_relaxed);
 }
 
@@ -97,9 +95,9 @@ static void settle_empty(struct wr_heap *heap, struct wr_span *slab) {
   set_pinned(heap, class, NULL);
   if (former != NULL && former != slab && wr_slab_used(former) == 0)
     release(heap, former);
-  if (heap->pinned_bytes + wr_extent_length(slab) > pin_limit(heap))
+  if (heap->pinned_bytes + wr_extent_touched(slab) > pin_limit(heap))
     unpin_used(heap);
-  if (heap->pinned_bytes + wr_extent_length(slab) > pin_limit(heap)) {
+  if (heap->pinned_bytes + wr_extent_touched(slab) > pin_limit(heap)) {
     release(heap, slab);
     return;
   }

@@ -18,8 +18,8 @@
 #include "arena.h"
 #include "remote.h"
 
-/* Bytes of empty slabs a heap keeps for its next block, outside the mark; none when the mark is
- * below. */
+/* Touched bytes of empty slabs a heap keeps for its next block, outside the mark; none when the
+ * mark is below. */
 #define WR_HEAP_PIN_MAX ((size_t)1 << 20)
 
 /* How many slabs of a class may be listed though they were seen to be without a free block: the
@@ -32,6 +32,7 @@ struct wr_heap {
   _Atomic(struct wr_span *) current[WR_CLASSES];
   /* The empty slab that is kept, or was when it was empty last; written under the lock. */
   _Atomic(struct wr_span *) pinned[WR_CLASSES];
+  uint32_t pinned_size[WR_CLASSES]; /* touched bytes of that slab, when it was pinned */
   struct wr_list listed[WR_CLASSES];
   uint8_t dry[WR_CLASSES]; /* how many of those were seen to be without a free block */
   /* Slabs tagged as full that other threads' frees have filled again, without the owner's help. */
@@ -44,7 +45,7 @@ struct wr_heap {
   struct wr_heap *next;      /* in wr_arena.heaps; constant */
   struct wr_heap *next_idle; /* in the pool of unattended heaps; guarded by its lock */
   struct wr_lock lock;
-  size_t pinned_bytes;
+  size_t pinned_bytes; /* the sum of pinned_size */
   wr_counter remote_frees;
   /* What a thread that frees a block of this heap reads and writes: a line that the heap's own
    * thread leaves alone but to take what is there. */

@@ -34,8 +34,8 @@ void wr_heap_check(struct wr_heap *heap) {
     wr_check_require(dry == heap->dry[class] && dry <= WR_HEAP_DRY_MAX);
     for (struct wr_link *link = heap->refilled[class].front; link != NULL; link = link->older)
       check_slab(SLAB_OF(link), class, (uintptr_t)heap | WR_OWNER_FULL);
-    if (wr_heap_pinned(heap, class) != NULL)
-      pinned += wr_extent_length(wr_heap_pinned(heap, class));
+    wr_check_require((wr_heap_pinned(heap, class) != NULL) == (heap->pinned_size[class] > 0));
+    pinned += heap->pinned_size[class];
   }
   wr_check_require(pinned == heap->pinned_bytes);
   wr_lock_give(&heap->lock);

@@ -213,8 +213,6 @@ bool wr_keep_extend(struct wr_spans *spans, struct wr_span *span, size_t units) 
   rest = span->units > units ? wr_extent_cut(spans, span, units) : NULL;
   if (rest != NULL)
     wr_keep_leave(spans, rest);
-  /* It is of use as it is now. */
-  span->served = true;
   return true;
 }
 

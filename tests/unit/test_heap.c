@@ -131,7 +131,8 @@ START_TEST(an_empty_slab_is_kept) {
   }
   ck_assert_uint_eq(fake_calls(FAKE_ANY), 0);
   ck_assert_uint_eq(retained(), 0);
-  ck_assert_uint_eq(heap->pinned_bytes, 65536);
+  /* What is touched of it counts. */
+  ck_assert_uint_eq(heap->pinned_bytes, 4096);
   check();
 }
 END_TEST
@@ -162,7 +163,7 @@ START_TEST(empty_slabs_are_kept_up_to_one_mib) {
     ck_assert_uint_le(heap->pinned_bytes, MIB);
     check();
   }
-  ck_assert_uint_gt(heap->pinned_bytes, MIB / 2);
+  ck_assert_uint_ge(heap->pinned_bytes, MIB / 2);
   ck_assert_uint_gt(retained(), 0);
 }
 END_TEST

@@ -224,16 +224,16 @@ START_TEST(not_where_another_of_that_length_is_there) {
 }
 END_TEST
 
-START_TEST(what_was_lengthened_keeps_its_class) {
+START_TEST(what_was_lengthened_serves_others_when_it_is_free) {
   struct wr_span *span;
   begin(4096, SIZE_MAX);
   span = take(MIB);
   ck_assert(resize(span, 4 * MIB));
   give(span);
-  /* It is neither split nor does it stand in. */
-  ck_assert_ptr_ne(take(MIB), span);
-  ck_assert_ptr_ne(take(3 * MIB), span);
-  ck_assert_ptr_eq(take(4 * MIB), span);
+  fake_forget();
+  ck_assert_ptr_eq(take(MIB), span);
+  ck_assert_ptr_eq(take(3 * MIB)->base, span->base + MIB);
+  ck_assert_uint_eq(fake_calls(FAKE_ANY), 0);
 }
 END_TEST
 
@@ -367,7 +367,8 @@ UNIT_SUITE(span_resize, within_the_range, not_into_what_is_in_use,
            into_new_address_space_at_the_end, not_where_mappings_stand_apart, not_without_memory,
            into_retained_memory_that_nothing_came_back_for,
            not_into_retained_memory_that_is_used_again, what_was_written_is_not_taken_for_zero,
-           not_where_another_of_that_length_is_there, what_was_lengthened_keeps_its_class,
+           not_where_another_of_that_length_is_there,
+           what_was_lengthened_serves_others_when_it_is_free,
            where_no_two_are_alike_all_memory_serves, pages_move, pages_behind_the_block_stay,
            locked_pages_do_not_move, pages_that_cannot_move_stay,
            a_target_that_is_lost_is_forgotten, pages_move_a_thousand_times_at_most)
