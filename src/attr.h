@@ -16,6 +16,9 @@
 /* Laid out together, so that a message that comes after a pause finds the path on few cold pages,
  * and each from the start of a cache line. */
 #define WR_HOT __attribute__((hot, aligned(64)))
+/* For a variable that is 0 at first and is read late for the first time, perhaps in a steady state:
+ * among data that the dynamic linker has written, where that makes no page fault. */
+#define WR_RESIDENT __attribute__((section(".data")))
 #define WR_EXPORT __attribute__((visibility("default")))
 #define WR_ALIGNED(n) __attribute__((aligned(n)))
 /* One pointer and one integer a thread: small enough for the room that every libc keeps for

@@ -34,8 +34,8 @@ static void pause_briefly(void) {
 #define IDENTITY (((uint32_t)1 << 30) - 1)
 
 /* The thread that holds all locks to fork, and how often it has taken one of them again. */
-static _Atomic(uint32_t) forking;
-static uint32_t nested;
+static WR_RESIDENT _Atomic(uint32_t) forking;
+static WR_RESIDENT uint32_t nested;
 
 static uint32_t holder(const struct wr_lock *lock) {
   return atomic_load_explicit(&lock->word, memory_order_relaxed) & IDENTITY;

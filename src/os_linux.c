@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -36,8 +35,8 @@
 #define MEMBARRIER_PRIVATE_EXPEDITED (1 << 3)
 #define MEMBARRIER_REGISTER_PRIVATE_EXPEDITED (1 << 4)
 
-/* 8 MiB in one call; small, for the stack of a thread whose pages are counted. */
-#define PROBE_PAGES 2048
+/* 4 MiB in one call; small, for the stack of a thread whose page faults are counted. */
+#define PROBE_PAGES 1024
 /* Spans start at multiples of this. */
 #define HINT_UNIT ((uintptr_t)1 << 16)
 
@@ -228,7 +227,8 @@ void wr_os_lock_wake(_Atomic(uint32_t) *word) {
 
 void wr_os_yield(void) {
   int saved = errno;
-  sched_yield();
+  /* Not libc's function: its page of code may not be mapped yet, which would be a page fault. */
+  (void)syscall(SYS_sched_yield);
   errno = saved;
 }
 
