@@ -92,15 +92,11 @@ WR_HOT WR_NOINLINE void *wr_alloc_slow(size_t size) {
 }
 
 void *wr_alloc_zeroed(size_t size) {
-  size_t stale = SIZE_MAX;
-  void *block = NULL;
-  if (size <= WR_BLOCK_MAX)
-    block = wr_heap_take(wr_heap_self, wr_sizeclass_of(size));
+  size_t stale;
+  void *block = wr_alloc_try(size, &stale);
   if (WR_UNLIKELY(block == NULL))
-    block = take(size, 1, &stale);
-  if (WR_LIKELY(block != NULL))
-    memset(block, 0, wr_bits_min(stale, size));
-  return block;
+    return wr_alloc_refuse();
+  return memset(block, 0, wr_bits_min(stale, size));
 }
 
 void *wr_alloc_aligned(size_t alignment, size_t size) {

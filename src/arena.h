@@ -26,6 +26,12 @@ struct wr_arena {
 
 extern struct wr_arena wr_arena_default;
 
+/* The newest heap, linked by wr_heap.next, or NULL. */
+WR_INLINE struct wr_heap *wr_arena_heaps(struct wr_arena *arena) {
+  /* Acquire: pairs with the release in wr_heap_make. */
+  return atomic_load_explicit(&arena->heaps, memory_order_acquire);
+}
+
 /* Takes over a source that is filled in; `hint` is where its address space may begin, or NULL. */
 void wr_arena_init(struct wr_arena *arena, size_t mark, void *hint);
 

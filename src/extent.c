@@ -89,18 +89,19 @@ void wr_extent_remove(struct wr_spans *spans, struct wr_span *span) {
   wr_extent_set_owner(span, WR_OWNER_LEAVING);
 }
 
-/* The free span that ends at `address`, or begins there, or NULL. */
-static struct wr_span *free_neighbour(struct wr_spans *spans, char *address, bool ends) {
-  struct wr_span *span = wr_pagemap_find(ends ? address - 1 : address);
-  if (span == NULL || span->spans != spans || wr_extent_owner(span) != WR_OWNER_FREE)
-    return NULL;
-  return (ends ? span->base + wr_extent_length(span) : span->base) == address ? span : NULL;
-}
-
 struct wr_span *wr_extent_find(const struct wr_spans *spans, const char *address) {
   struct wr_span *span = wr_pagemap_find(address);
   return span != NULL && span->spans == spans && span->base == address &&
                  wr_extent_owner(span) != WR_OWNER_NONE
+             ? span
+             : NULL;
+}
+
+/* The free span that ends at `address`, or NULL. */
+static struct wr_span *free_before(const struct wr_spans *spans, const char *address) {
+  struct wr_span *span = wr_pagemap_find(address - 1);
+  return span != NULL && span->spans == spans && wr_extent_owner(span) == WR_OWNER_FREE &&
+                 span->base + wr_extent_length(span) == address
              ? span
              : NULL;
 }
@@ -111,19 +112,17 @@ void wr_extent_append(struct wr_spans *spans, struct wr_span *span, struct wr_sp
 }
 
 void wr_extent_join(struct wr_spans *spans, struct wr_span *span) {
-  struct wr_span *before = free_neighbour(spans, span->base, true);
-  struct wr_span *after = free_neighbour(spans, span->base + wr_extent_length(span), false);
-  if (after != NULL) {
+  struct wr_span *before = free_before(spans, span->base);
+  struct wr_span *after = wr_extent_find(spans, span->base + wr_extent_length(span));
+  if (after != NULL && wr_extent_owner(after) == WR_OWNER_FREE) {
     wr_extent_remove(spans, after);
-    set_units(span, span->units + after->units);
-    give_spare(spans, after);
+    wr_extent_append(spans, span, after);
   }
   /* Its class may have been that of a smaller span it stood in for. */
   set_units(span, span->units);
   if (before != NULL) {
     wr_extent_remove(spans, before);
-    set_units(before, before->units + span->units);
-    give_spare(spans, span);
+    wr_extent_append(spans, before, span);
     span = before;
   }
   add_free(spans, span);
@@ -181,7 +180,7 @@ static size_t shortfall(struct wr_spans *spans, size_t units) {
   struct wr_span *last;
   size_t there = 0;
   wr_lock_take(&spans->lock);
-  last = free_neighbour(spans, spans->end, true);
+  last = free_before(spans, spans->end);
   if (last != NULL && last->units < units)
     there = last->units;
   wr_lock_give(&spans->lock);
@@ -192,7 +191,7 @@ bool wr_extent_is_last(struct wr_spans *spans, const struct wr_span *span) {
   const struct wr_span *last;
   const char *end;
   wr_lock_take(&spans->lock);
-  last = spans->end != NULL ? free_neighbour(spans, spans->end, true) : NULL;
+  last = spans->end != NULL ? free_before(spans, spans->end) : NULL;
   end = last != NULL ? last->base : spans->end;
   wr_lock_give(&spans->lock);
   return span->base + wr_extent_length(span) == end;

@@ -118,7 +118,6 @@ struct wr_spans {
   wr_counter purges;
   wr_counter purged_bytes;
   wr_counter purge_failures;
-  wr_counter moves;
   struct wr_source *source;
   struct wr_meta *meta;
   struct wr_list doubtful; /* retained spans that the kernel was not asked about, oldest last */
@@ -133,6 +132,7 @@ struct wr_spans {
 };
 
 #define WR_SPAN_OF_LINK(l) WR_LIST_MEMBER(l, struct wr_span, link)
+#define WR_SLAB_OF_LINK(l) WR_LIST_MEMBER(l, struct wr_span, listed)
 
 /* Acquire: pairs with the release of wr_slab_make, for wr_spans_each. */
 WR_INLINE uintptr_t wr_extent_owner(const struct wr_span *span) {

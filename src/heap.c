@@ -20,8 +20,6 @@ struct wr_heap wr_heap_dead = {.current = NO_SLABS};
 
 WR_TLS struct wr_heap *wr_heap_self = &wr_heap_unborn;
 
-#define SLAB_OF(link) WR_LIST_MEMBER(link, struct wr_span, listed)
-
 /* Only the lock's holder changes the tag. */
 static bool is_full(const struct wr_span *slab) {
   return (atomic_load_explicit(&slab->owner, memory_order_relaxed) & WR_OWNER_FULL) != 0;
@@ -138,21 +136,17 @@ static struct wr_block *pop_block(const struct wr_heap *heap, struct wr_block **
   if (block != NULL) {
     *slab = slab_of(heap, block);
     *list = block->next;
+    /* The line of the next is in the cache of the thread that freed it. */
+    __builtin_prefetch(block->next);
   }
   return block;
-}
-
-/* The blocks that others have freed, as a list; those that were taken over before come first. */
-static struct wr_block *incoming(struct wr_heap *heap) {
-  if (heap->incoming == NULL && !wr_remote_is_empty(&heap->remote))
-    heap->incoming = wr_remote_take_all(&heap->remote);
-  return heap->incoming;
 }
 
 /* The next block that others have freed, or NULL. */
 static struct wr_block *next_incoming(struct wr_heap *heap, struct wr_span **slab) {
   struct wr_block *block;
-  (void)incoming(heap);
+  if (heap->incoming == NULL && !wr_remote_is_empty(&heap->remote))
+    heap->incoming = wr_remote_take_all(&heap->remote);
   block = pop_block(heap, &heap->incoming, slab);
   if (block != NULL)
     wr_counter_bump(&heap->remote_frees, 1);
@@ -182,20 +176,12 @@ static size_t drain_deferred(struct wr_heap *heap, size_t limit) {
 
 /* Puts at most `limit` blocks that others have freed back. Owner. */
 static void drain(struct wr_heap *heap, size_t limit) {
+  struct wr_span *slab;
   struct wr_block *block;
-  size_t count = 0;
   if (heap->deferred != NULL)
     limit = drain_deferred(heap, limit);
-  for (; count < limit && (block = incoming(heap)) != NULL; count++) {
-    struct wr_span *slab = slab_of(heap, block);
-    struct wr_block *next = block->next;
-    /* Its line is in the cache of the thread that freed it. */
-    __builtin_prefetch(next);
+  for (; limit > 0 && (block = next_incoming(heap, &slab)) != NULL; limit--)
     put_back(heap, slab, block);
-    heap->incoming = next;
-  }
-  if (count > 0)
-    wr_counter_bump(&heap->remote_frees, count);
 }
 
 /* Carves a slab without a free block. *stale is set when that gives one block. Owner. */
@@ -238,7 +224,7 @@ static struct wr_span *find_listed(struct wr_heap *heap, unsigned class, size_t 
   struct wr_list *listed = &heap->listed[class];
   struct wr_span *first = NULL;
   for (int turns = 0; turns < DRY_TURNS && !wr_list_is_empty(listed); turns++) {
-    struct wr_span *slab = SLAB_OF(listed->front);
+    struct wr_span *slab = WR_SLAB_OF_LINK(listed->front);
     if (has_block(slab, stale)) {
       set_dry(heap, slab, false);
       return slab;
@@ -267,7 +253,7 @@ static struct wr_span *find_slab(struct wr_heap *heap, unsigned class, size_t *s
   if (slab != NULL)
     return slab;
   if (!wr_list_is_empty(&heap->refilled[class])) {
-    slab = SLAB_OF(heap->refilled[class].front);
+    slab = WR_SLAB_OF_LINK(heap->refilled[class].front);
     wr_list_remove(&heap->refilled[class], &slab->listed);
     enlist(heap, slab);
     return slab;
@@ -485,7 +471,7 @@ static void sweep_deferred(struct wr_heap *heap) {
     }
   }
   while (!wr_list_is_empty(&dying)) {
-    slab = SLAB_OF(dying.front);
+    slab = WR_SLAB_OF_LINK(dying.front);
     wr_list_remove(&dying, &slab->listed);
     wr_slab_forget(slab);
     retire(heap, slab);
@@ -499,7 +485,7 @@ static void release_rest(struct wr_heap *heap) {
   for (unsigned class = 0; class < WR_CLASSES; class ++) {
     struct wr_link *link = heap->listed[class].front;
     while (link != NULL) {
-      struct wr_span *slab = SLAB_OF(link);
+      struct wr_span *slab = WR_SLAB_OF_LINK(link);
       link = link->older;
       if (wr_slab_used(slab) == 0)
         release(heap, slab);
@@ -540,24 +526,19 @@ void wr_heap_trim(struct wr_heap *heap) {
   wr_keep_settle(&heap->arena->spans);
 
   for (struct wr_link *link = stolen.front; link != NULL; link = link->older)
-    (void)wr_slab_purge(SLAB_OF(link));
+    (void)wr_slab_purge(WR_SLAB_OF_LINK(link));
   wr_lock_take(&heap->lock);
   while (!wr_list_is_empty(&stolen)) {
-    struct wr_span *slab = SLAB_OF(stolen.front);
+    struct wr_span *slab = WR_SLAB_OF_LINK(stolen.front);
     wr_list_remove(&stolen, &slab->listed);
     enlist(heap, slab);
   }
   wr_lock_give(&heap->lock);
 }
 
-static struct wr_heap *first_heap(struct wr_arena *arena) {
-  /* Acquire: pairs with the release in wr_heap_make. */
-  return atomic_load_explicit(&arena->heaps, memory_order_acquire);
-}
-
 size_t wr_heap_trim_all(struct wr_arena *arena, size_t keep) {
   size_t before = wr_counter_read(&arena->spans.purged_bytes);
-  for (struct wr_heap *heap = first_heap(arena); heap != NULL; heap = heap->next)
+  for (struct wr_heap *heap = wr_arena_heaps(arena); heap != NULL; heap = heap->next)
     wr_heap_trim(heap);
   (void)wr_keep_reduce(&arena->spans, keep);
   return wr_counter_read(&arena->spans.purged_bytes) - before;
@@ -566,7 +547,7 @@ size_t wr_heap_trim_all(struct wr_arena *arena, size_t keep) {
 void wr_heap_set_mark(struct wr_arena *arena, size_t mark) {
   wr_keep_set_mark(&arena->spans, mark);
   atomic_thread_fence(memory_order_seq_cst);
-  for (struct wr_heap *heap = first_heap(arena); heap != NULL; heap = heap->next)
+  for (struct wr_heap *heap = wr_arena_heaps(arena); heap != NULL; heap = heap->next)
     set_patience(heap);
   if (mark < WR_HEAP_PIN_MAX)
     (void)wr_heap_trim_all(arena, mark);

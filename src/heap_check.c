@@ -4,8 +4,6 @@
  */
 #include "heap.h"
 
-#define SLAB_OF(link) WR_LIST_MEMBER(link, struct wr_span, listed)
-
 static size_t check_list(const struct wr_span *slab, const struct wr_block *list, size_t carved) {
   size_t length = 0;
   for (; list != NULL && list != WR_SLAB_CLOSED; list = list->next, length++)
@@ -28,12 +26,12 @@ void wr_heap_check(struct wr_heap *heap) {
   for (unsigned class = 0; class < WR_CLASSES; class ++) {
     size_t dry = 0;
     for (struct wr_link *link = heap->listed[class].front; link != NULL; link = link->older) {
-      check_slab(SLAB_OF(link), class, (uintptr_t)heap);
-      dry += SLAB_OF(link)->dry;
+      check_slab(WR_SLAB_OF_LINK(link), class, (uintptr_t)heap);
+      dry += WR_SLAB_OF_LINK(link)->dry;
     }
     wr_check_require(dry == heap->dry[class] && dry <= WR_HEAP_DRY_MAX);
     for (struct wr_link *link = heap->refilled[class].front; link != NULL; link = link->older)
-      check_slab(SLAB_OF(link), class, (uintptr_t)heap | WR_OWNER_FULL);
+      check_slab(WR_SLAB_OF_LINK(link), class, (uintptr_t)heap | WR_OWNER_FULL);
     wr_check_require((wr_heap_pinned(heap, class) != NULL) == (heap->pinned_size[class] > 0));
     pinned += heap->pinned_size[class];
   }

@@ -194,26 +194,27 @@ static void absorb(struct wr_spans *spans, struct wr_span *span, struct wr_span 
     span->dirty = length + dirty;
 }
 
-/* Whether a span of `units` units is there to be taken. */
-static bool is_there(const struct wr_spans *spans, size_t units) {
-  return !wr_list_is_empty(&spans->retained[wr_extent_class(units, &units)]);
-}
-
 bool wr_keep_may_extend(const struct wr_spans *spans, size_t units) {
-  return spans->retain.loose || !is_there(spans, units);
+  unsigned class = wr_extent_class(units, &units);
+  return spans->retain.loose || wr_list_is_empty(&spans->retained[class]);
 }
 
-bool wr_keep_extend(struct wr_spans *spans, struct wr_span *span, size_t units) {
+/* Lengthens a span that has room to `units` units. */
+static void lengthen(struct wr_spans *spans, struct wr_span *span, size_t units) {
   struct wr_span *rest;
-  if (!has_room(spans, span, units, false))
-    return false;
   while (span->units < units)
     absorb(spans, span, wr_extent_find(spans, span->base + wr_extent_length(span)));
   /* The descriptor of what was absorbed is there for the rest. */
   rest = span->units > units ? wr_extent_cut(spans, span, units) : NULL;
   if (rest != NULL)
     wr_keep_leave(spans, rest);
-  return true;
+}
+
+bool wr_keep_extend(struct wr_spans *spans, struct wr_span *span, size_t units) {
+  bool room = has_room(spans, span, units, false);
+  if (room)
+    lengthen(spans, span, units);
+  return room;
 }
 
 /* The coldest span that can be lengthened, or NULL. */
@@ -238,7 +239,7 @@ struct wr_span *wr_keep_join(struct wr_spans *spans, unsigned class, size_t unit
     return NULL;
   remove_retained(spans, span);
   wr_extent_set_owner(span, WR_OWNER_LEAVING);
-  (void)wr_keep_extend(spans, span, units);
+  lengthen(spans, span, units);
   span->served = false;
   /* If it was long enough, it may have stood in for a shorter one. */
   span->kind = (uint8_t) class;

@@ -15,8 +15,7 @@ void wr_keep_add(struct wr_spans *spans, struct wr_span *span);
 
 /* Takes the span freed last of `class`, of which `units` is the length; when there is none, one of
  * up to twice that (an eighth more, while the policy is loose) which nothing has come back for yet,
- * and which is of `class` from now on. NULL
- * when there is neither. Under the lock. */
+ * and which is of `class` from now on. NULL when there is neither. Under the lock. */
 struct wr_span *wr_keep_take(struct wr_spans *spans, unsigned class, size_t units);
 
 /* As wr_keep_take, but one whose base is a multiple of `alignment`, as the span of an aligned
@@ -24,9 +23,9 @@ struct wr_span *wr_keep_take(struct wr_spans *spans, unsigned class, size_t unit
 struct wr_span *wr_keep_take_aligned(struct wr_spans *spans, unsigned class, size_t alignment);
 
 /*
- * Splits a retained span that is larger than that and that nothing has come back for, so
- * that a large block which was touched once at start serves smaller ones (the preheating that
- * real-time guides advise). NULL when there is none, or no descriptor for the rest. Under the lock.
+ * Splits a retained span that is larger than that and that nothing has come back for, so that a
+ * large block which was touched once at start serves smaller ones (the preheating that real-time
+ * guides advise). NULL when there is none, or no descriptor for the rest. Under the lock.
  */
 struct wr_span *wr_keep_split(struct wr_spans *spans, unsigned class, size_t units);
 

@@ -45,7 +45,7 @@ static void set_pressure(struct wr_retain *retain, unsigned pressure) {
 }
 
 /* Notes a miss; returns whether the policy becomes loose by it. */
-static bool press(struct wr_retain *retain) {
+static bool note_miss(struct wr_retain *retain) {
   bool was_loose = retain->loose;
   if (retain->given_up)
     set_pressure(retain, retain->pressure + WR_RETAIN_TURN);
@@ -65,6 +65,6 @@ void wr_retain_hit(struct wr_retain *retain) {
 
 void wr_retain_missed(struct wr_retain *retain, unsigned class) {
   bool jumped = (retain->jumped[class / 64] >> class % 64 & 1) != 0;
-  if (press(retain) || jumped)
+  if (note_miss(retain) || jumped)
     demote(retain);
 }

@@ -98,7 +98,7 @@ bool wr_slab_steal(struct wr_span *slab) {
 #if WR_CHECK_CHEAP
   size_t use = wr_slab_use(slab);
   struct wr_block *list;
-  if (wr_slab_used(slab) != 0 || slab->rest != NULL)
+  if ((use & WR_SLAB_USED) != 0 || slab->rest != NULL)
     return false;
   /* At one stroke, because the owner may store the rest of the list at any time. */
   list = atomic_exchange_explicit(&slab->free, WR_SLAB_CLOSED, memory_order_relaxed);

@@ -73,9 +73,7 @@ void wr_snapshot_take(struct wr_arena *arena, struct wr_snapshot *snapshot) {
     snapshot->classes[class].block = wr_sizeclass_block(class);
   wr_spans_peaks(&arena->spans);
   wr_spans_each(&arena->spans, visit_span, snapshot);
-  /* Acquire: pairs with the release in wr_heap_make. */
-  struct wr_heap *heap = atomic_load_explicit(&arena->heaps, memory_order_acquire);
-  for (; heap != NULL; heap = heap->next) {
+  for (struct wr_heap *heap = wr_arena_heaps(arena); heap != NULL; heap = heap->next) {
     wr_heap_each_pending(heap, visit_pending, snapshot);
     stats->remote_frees += wr_counter_read(&heap->remote_frees);
   }

@@ -10,6 +10,8 @@
 #include "bits.h"
 #include "os.h"
 
+#define MOVES_MAX 1000
+
 static int os_map(struct wr_source *source, void *hint, size_t length, void **address) {
   (void)source;
   return wr_os_map(hint, length, address);
@@ -107,9 +109,18 @@ int wr_source_purge(struct wr_source *source, void *address, size_t length) {
   return source->ops->purge(source, address, length);
 }
 
+bool wr_source_may_move(const struct wr_source *source) {
+  return wr_counter_read(&source->moves) < MOVES_MAX &&
+         !atomic_load_explicit(&source->immovable, memory_order_relaxed);
+}
+
 int wr_source_move(struct wr_source *source, void *from, void *to, size_t length) {
+  int error;
   wr_counter_add(&source->moves, 1);
-  return source->ops->move(source, from, to, length);
+  error = source->ops->move(source, from, to, length);
+  if (error == ENOSYS)
+    atomic_store_explicit(&source->immovable, true, memory_order_relaxed);
+  return error;
 }
 
 int wr_source_resident(struct wr_source *source, void *address, size_t length, size_t *end) {

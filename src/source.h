@@ -7,6 +7,8 @@
 #ifndef WR_SOURCE_H
 #define WR_SOURCE_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "counters.h"
@@ -34,7 +36,8 @@ struct wr_source {
   wr_counter advices;
   wr_counter probes;
   wr_counter moves;
-  wr_counter mapped; /* bytes */
+  _Atomic(bool) immovable; /* the system cannot move pages */
+  wr_counter mapped;       /* bytes */
 };
 
 /* The operating system as a source. */
@@ -48,6 +51,9 @@ int wr_source_map(struct wr_source *source, void *hint, size_t length, size_t al
                   void **address);
 int wr_source_unmap(struct wr_source *source, void *address, size_t length);
 int wr_source_purge(struct wr_source *source, void *address, size_t length);
+/* Whether a move may be tried: not where the system cannot, nor more than a thousand times, because
+ * each leaves up to two mappings more. */
+bool wr_source_may_move(const struct wr_source *source);
 int wr_source_move(struct wr_source *source, void *from, void *to, size_t length);
 int wr_source_resident(struct wr_source *source, void *address, size_t length, size_t *end);
 

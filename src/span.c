@@ -8,8 +8,6 @@
 
 #include "check.h"
 
-#define MOVES_MAX 1000
-
 void wr_spans_init(struct wr_spans *spans, struct wr_source *source, struct wr_meta *meta,
                    size_t mark) {
   spans->source = source;
@@ -210,33 +208,27 @@ size_t wr_span_purge_slab(struct wr_span *span) {
   return bytes;
 }
 
-static bool extend(struct wr_spans *spans, struct wr_span *span, size_t units) {
+/* One try with what is there. *may: whether more should be mapped for it. */
+static bool extend(struct wr_spans *spans, struct wr_span *span, size_t units, bool *may) {
   bool extended;
   wr_lock_take(&spans->lock);
-  extended = wr_keep_may_extend(spans, units) && wr_keep_extend(spans, span, units);
+  *may = wr_keep_may_extend(spans, units);
+  extended = *may && wr_keep_extend(spans, span, units);
   wr_lock_give(&spans->lock);
   return extended;
 }
 
-/* Maps what is missing behind a span that ends what is mapped. */
-static bool extend_end(struct wr_spans *spans, struct wr_span *span, size_t units) {
-  bool may;
-  wr_lock_take(&spans->lock);
-  may = wr_keep_may_extend(spans, units);
-  wr_lock_give(&spans->lock);
-  return may && wr_extent_is_last(spans, span) && wr_extent_stock(spans) &&
-         wr_extent_grow(spans, units - span->units, false) && extend(spans, span, units);
-}
-
 /* Makes the address range of a payload at least `units` units long, where it is. */
 static bool lengthen(struct wr_spans *spans, struct wr_span *span, size_t units) {
-  bool extended;
+  bool extended, may;
   /* As long as the class, so that a later request of this size finds it. */
   (void)wr_extent_class(units, &units);
-  if (extend(spans, span, units))
-    return true;
+  extended = extend(spans, span, units, &may);
+  if (extended || !may)
+    return extended;
   wr_lock_take(&spans->growing);
-  extended = extend_end(spans, span, units);
+  extended = wr_extent_is_last(spans, span) && wr_extent_stock(spans) &&
+             wr_extent_grow(spans, units - span->units, false) && extend(spans, span, units, &may);
   wr_lock_give(&spans->growing);
   return extended;
 }
@@ -292,7 +284,7 @@ static void lose(struct wr_spans *spans, struct wr_span *span, size_t bytes) {
 int wr_span_move(struct wr_span *from, struct wr_span *to) {
   struct wr_spans *spans = from->spans;
   size_t bytes = from->usable, there;
-  int error = wr_counter_read(&spans->moves) < MOVES_MAX
+  int error = wr_source_may_move(spans->source)
                   ? wr_source_resident(spans->source, to->user, spans->page, &there)
                   : ENOMEM;
   if (error != 0)
@@ -300,14 +292,11 @@ int wr_span_move(struct wr_span *from, struct wr_span *to) {
   /* Not touched and yet resident: then it is locked. */
   if (there > 0)
     return EAGAIN;
-  wr_counter_add(&spans->moves, 1);
   error = wr_source_move(spans->source, from->user, to->user, bytes);
   if (error == 0)
     note_move(spans, from, to, bytes);
   else if (error == ENOTRECOVERABLE)
     lose(spans, to, bytes);
-  else if (error == ENOSYS)
-    wr_counter_set(&spans->moves, MOVES_MAX);
   return error;
 }
 

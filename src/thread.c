@@ -68,19 +68,14 @@ void wr_thread_leave(struct wr_heap *heap) {
     give_idle(heap);
 }
 
-static struct wr_heap *first_heap(struct wr_arena *arena) {
-  /* Acquire: pairs with the release in wr_heap_make. */
-  return atomic_load_explicit(&arena->heaps, memory_order_acquire);
-}
-
 void wr_thread_lock_all(struct wr_arena *arena) {
   wr_lock_hold(&pool_lock);
-  for (struct wr_heap *heap = first_heap(arena); heap != NULL; heap = heap->next)
+  for (struct wr_heap *heap = wr_arena_heaps(arena); heap != NULL; heap = heap->next)
     wr_lock_hold(&heap->lock);
 }
 
 void wr_thread_unlock_all(struct wr_arena *arena) {
-  for (struct wr_heap *heap = first_heap(arena); heap != NULL; heap = heap->next)
+  for (struct wr_heap *heap = wr_arena_heaps(arena); heap != NULL; heap = heap->next)
     wr_lock_give(&heap->lock);
   wr_lock_give(&pool_lock);
 }
@@ -88,7 +83,7 @@ void wr_thread_unlock_all(struct wr_arena *arena) {
 void wr_thread_forked(struct wr_arena *arena) {
   wr_lock_init(&pool_lock);
   pool = NULL;
-  for (struct wr_heap *heap = first_heap(arena); heap != NULL; heap = heap->next) {
+  for (struct wr_heap *heap = wr_arena_heaps(arena); heap != NULL; heap = heap->next) {
     wr_lock_init(&heap->lock);
     if (heap == wr_heap_self)
       continue;
