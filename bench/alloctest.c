@@ -32,16 +32,11 @@ static const struct bench_option options[] = {
     {"seed", BENCH_COUNT, &seed, 0, UINT64_MAX, NULL, "seed of the sizes and choices"},
 };
 
-struct header {
-  uint64_t size;
-  uint64_t cookie;
-};
-
 struct worker {
   pthread_t thread;
-  struct header **slots;
+  struct bench_header **slots;
   size_t slot_count;
-  struct header **ahead[AHEAD]; /* the slots of the steps to come, in a ring */
+  struct bench_header **ahead[AHEAD]; /* the slots of the steps to come, in a ring */
   unsigned at;
   uint64_t state;
   uint64_t elapsed_ns;
@@ -50,10 +45,6 @@ struct worker {
 static struct worker workers[MOST_THREADS];
 static pthread_barrier_t filled, measured;
 static unsigned doublings; /* of the smallest size, up to the largest */
-
-static uint64_t cookie_of(const struct header *block, uint64_t size) {
-  return ((uint64_t)(uintptr_t)block ^ (size << 40)) * 0x9e3779b97f4a7c15u;
-}
 
 /* A power law: each doubling is three quarters as likely as the one before. Of each pair of random
    bits one in four is 11, so the number of pairs before the first 11 has just that distribution. */
@@ -73,7 +64,7 @@ static size_t power_law(uint64_t *state) {
 
 /* The seventh power of a uniform number puts 79 % of the choices on the first fifth of the slots,
    Pareto's proportion, and costs four multiplications. */
-static struct header **pick(struct worker *worker) {
+static struct bench_header **pick(struct worker *worker) {
   uint64_t draw = bench_random(&worker->state);
   if (choose == CHOOSE_UNIFORM)
     return &worker->slots[draw % worker->slot_count];
@@ -84,9 +75,9 @@ static struct header **pick(struct worker *worker) {
 
 /* Slots are chosen many steps ahead, and slot and block are called into the cache meanwhile: to
    wait for them would be the larger part of the time, and is not the allocator's doing. */
-static struct header **advance(struct worker *worker) {
-  struct header ***entry = &worker->ahead[worker->at % AHEAD];
-  struct header **slot = *entry;
+static struct bench_header **advance(struct worker *worker) {
+  struct bench_header ***entry = &worker->ahead[worker->at % AHEAD];
+  struct bench_header **slot = *entry;
   *entry = pick(worker);
   __builtin_prefetch(*entry, 1);
   __builtin_prefetch(*worker->ahead[(worker->at + AHEAD / 2) % AHEAD], 1);
@@ -99,19 +90,19 @@ static size_t written(uint64_t size) {
   return touch == TOUCH_LINE && size > LINE ? LINE : (size_t)size;
 }
 
-static struct header *take(uint64_t *state) {
+static struct bench_header *take(uint64_t *state) {
   size_t size = power_law(state);
-  struct header *block = bench_take(size);
+  struct bench_header *block = bench_take(size);
   block->size = size;
-  block->cookie = cookie_of(block, size);
+  block->cookie = bench_cookie(block, size);
   memset(block + 1, (int)(size & 0xff), written(size) - sizeof *block);
   bench_keep(block);
   return block;
 }
 
-static void give_back(struct header *block) {
+static void give_back(struct bench_header *block) {
   uint64_t size = block->size;
-  if (block->cookie != cookie_of(block, size))
+  if (block->cookie != bench_cookie(block, size))
     bench_stop(1, "the block at %p was overwritten while it was live", (void *)block);
   size_t last = written(size) - 1;
   if (last >= sizeof *block && ((unsigned char *)block)[last] != (unsigned char)size)
@@ -122,7 +113,7 @@ static void give_back(struct header *block) {
 }
 
 static void step(struct worker *worker) {
-  struct header **slot = advance(worker);
+  struct bench_header **slot = advance(worker);
   if (*slot != NULL) {
     give_back(*slot);
     *slot = NULL;

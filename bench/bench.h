@@ -322,6 +322,12 @@ static inline uint64_t bench_faults(int who) {
   return (uint64_t)usage.ru_minflt;
 }
 
+/* User and system time of processes that have ended. */
+static inline uint64_t bench_cpu_ns(const struct rusage *usage) {
+  return ((uint64_t)usage->ru_utime.tv_sec + (uint64_t)usage->ru_stime.tv_sec) * 1000000000u +
+         ((uint64_t)usage->ru_utime.tv_usec + (uint64_t)usage->ru_stime.tv_usec) * 1000u;
+}
+
 /**
  * The number after `key` in a file such as /proc/self/status, in KiB as the kernel prints it; 0 if
  * the file or the key is not there. Reads through a buffer on the stack, without stdio, because a
@@ -394,6 +400,106 @@ static inline void bench_thread(pthread_t *thread, void *(*body)(void *), void *
   int error = pthread_create(thread, NULL, body, argument);
   if (error != 0)
     bench_stop(1, "cannot start a thread: %s", strerror(error));
+}
+
+/* ---- checking blocks ---- */
+
+/* A value made from a block's address, which no other live block has. */
+static inline uint64_t bench_key(const void *block) {
+  return (uint64_t)(uintptr_t)block * 0x9e3779b97f4a7c15u;
+}
+
+/* At the beginning of a block that knows its size. */
+struct bench_header {
+  uint64_t size;
+  uint64_t cookie;
+};
+
+static inline uint64_t bench_cookie(const void *block, uint64_t size) {
+  return ((uint64_t)(uintptr_t)block ^ (size << 40)) * 0x9e3779b97f4a7c15u;
+}
+
+/** Take a block of at least 16 bytes with a header; its last byte is marked as well. */
+static inline struct bench_header *bench_take_marked(size_t size) {
+  struct bench_header *block = bench_take(size);
+  block->size = size;
+  block->cookie = bench_cookie(block, size);
+  if (size > sizeof *block)
+    ((unsigned char *)block)[size - 1] = (unsigned char)size;
+  return block;
+}
+
+/** Free such a block, or NULL; one that was handed out twice, or written to, ends the run. */
+static inline void bench_free_marked(struct bench_header *block) {
+  if (block == NULL)
+    return;
+  uint64_t size = block->size;
+  if (block->cookie != bench_cookie(block, size) ||
+      (size > sizeof *block && ((unsigned char *)block)[size - 1] != (unsigned char)size))
+    bench_stop(1, "the block at %p was overwritten while it was live", (void *)block);
+  block->cookie = 0;
+  bench_keep(block);
+  free(block);
+}
+
+/** Take a block of at least 8 bytes whose first word holds its size under its key; its last byte
+ * belongs to it. */
+static inline uint64_t *bench_take_sealed(size_t size) {
+  uint64_t *block = bench_take(size);
+  *block = bench_key(block) ^ size;
+  if (size > sizeof *block)
+    ((unsigned char *)block)[size - 1] = (unsigned char)~size;
+  return block;
+}
+
+/** Free such a block; its size must be between least and most. */
+static inline void bench_free_sealed(uint64_t *block, uint64_t least, uint64_t most) {
+  uint64_t size = *block ^ bench_key(block);
+  if (size < least || size > most ||
+      (size > sizeof *block && ((unsigned char *)block)[size - 1] != (unsigned char)~size))
+    bench_stop(1, "the block at %p was overwritten while it was live", (void *)block);
+  *block = 0;
+  bench_keep(block);
+  free(block);
+}
+
+/* ---- measuring threads ---- */
+
+/* Where threads wait to start at once, and where they are through. */
+struct bench_course {
+  pthread_barrier_t start, finish;
+};
+
+struct bench_measured {
+  uint64_t faults, ns;
+};
+
+/** Before the first of `threads` threads is made. */
+static inline void bench_course_init(struct bench_course *course, uint64_t threads) {
+  pthread_barrier_init(&course->start, NULL, (unsigned)threads + 1);
+  pthread_barrier_init(&course->finish, NULL, (unsigned)threads + 1);
+}
+
+/** Each thread, when it is ready. Waits twice, so that the main thread can look at the faults when
+ * all are there and none has begun. */
+static inline void bench_course_enter(struct bench_course *course) {
+  pthread_barrier_wait(&course->start);
+  pthread_barrier_wait(&course->start);
+}
+
+/** Each thread, when it is through. */
+static inline void bench_course_leave(struct bench_course *course) {
+  pthread_barrier_wait(&course->finish);
+}
+
+/** The main thread: lets them start, and waits until all are through. */
+static inline struct bench_measured bench_course_run(struct bench_course *course) {
+  pthread_barrier_wait(&course->start);
+  struct bench_measured before = {bench_faults(RUSAGE_SELF), bench_now()};
+  pthread_barrier_wait(&course->start);
+  pthread_barrier_wait(&course->finish);
+  uint64_t now = bench_now();
+  return (struct bench_measured){bench_faults(RUSAGE_SELF) - before.faults, now - before.ns};
 }
 
 #endif

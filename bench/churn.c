@@ -24,12 +24,7 @@ static const struct bench_option options[] = {
     {"seed", BENCH_COUNT, &seed, 0, UINT64_MAX, NULL, "seed of the sizes and choices"},
 };
 
-struct header {
-  uint64_t size;
-  uint64_t cookie;
-};
-
-typedef _Atomic(struct header *) slot;
+typedef _Atomic(struct bench_header *) slot;
 
 /* Lines of its own: the state of the random numbers is written at every step. */
 struct worker {
@@ -42,41 +37,20 @@ struct worker {
 
 static pthread_barrier_t filled, measured;
 
-static uint64_t cookie_of(const struct header *block, uint64_t size) {
-  return ((uint64_t)(uintptr_t)block ^ (size << 40)) * 0x9e3779b97f4a7c15u;
-}
-
-static struct header *take(struct worker *worker) {
-  size_t size = bench_size(&worker->state, (size_t)least, (size_t)most, sizes == SIZES_LOG);
-  struct header *block = bench_take(size);
-  block->size = size;
-  block->cookie = cookie_of(block, size);
-  if (size > sizeof *block)
-    ((unsigned char *)block)[size - 1] = (unsigned char)size;
-  return block;
-}
-
-static void give_back(struct header *block) {
-  if (block == NULL)
-    return;
-  uint64_t size = block->size;
-  if (block->cookie != cookie_of(block, size) ||
-      (size > sizeof *block && ((unsigned char *)block)[size - 1] != (unsigned char)size))
-    bench_stop(1, "the block at %p was overwritten while it was live", (void *)block);
-  block->cookie = 0;
-  bench_keep(block);
-  free(block);
+static struct bench_header *take(struct worker *worker) {
+  return bench_take_marked(
+      bench_size(&worker->state, (size_t)least, (size_t)most, sizes == SIZES_LOG));
 }
 
 /* Only a shared set needs the exchange: a locked instruction would hide a fast allocator. */
 static void replace(struct worker *worker) {
   slot *at = &worker->slots[bench_random(&worker->state) % worker->slot_count];
   if (shared) {
-    struct header *fresh = take(worker);
-    give_back(atomic_exchange_explicit(at, fresh, memory_order_acq_rel));
+    struct bench_header *fresh = take(worker);
+    bench_free_marked(atomic_exchange_explicit(at, fresh, memory_order_acq_rel));
     return;
   }
-  give_back(atomic_load_explicit(at, memory_order_relaxed));
+  bench_free_marked(atomic_load_explicit(at, memory_order_relaxed));
   atomic_store_explicit(at, take(worker), memory_order_relaxed);
 }
 
@@ -120,7 +94,7 @@ int main(int argc, char **argv) {
     total_ns += workers[i].elapsed_ns;
   }
   for (size_t i = 0; i < total; i++)
-    give_back(atomic_load(&slots[i]));
+    bench_free_marked(atomic_load(&slots[i]));
   printf("{\"bench\":\"churn\",\"threads\":%" PRIu64 ",\"live\":%" PRIu64 ",\"ops\":%" PRIu64
          ",\"min\":%" PRIu64 ",\"max\":%" PRIu64 ",\"sizes\":\"%s\",\"shared\":%s,\"seed\":%" PRIu64
          ",\"ns_per_op\":%.3f,\"faults\":%" PRIu64 ",\"rss_peak_kib\":%" PRIu64

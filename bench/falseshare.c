@@ -36,7 +36,7 @@ struct worker {
 };
 
 static struct worker workers[MOST_THREADS];
-static pthread_barrier_t start_line, finish_line;
+static struct bench_course course;
 
 static void fill(volatile unsigned char *block, unsigned char value) {
   for (uint64_t i = 0; i < size; i++)
@@ -86,8 +86,7 @@ static void one_round(struct worker *worker, unsigned char value) {
 
 static void *work(void *argument) {
   struct worker *worker = argument;
-  pthread_barrier_wait(&start_line);
-  pthread_barrier_wait(&start_line);
+  bench_course_enter(&course);
   uint64_t start = bench_now();
   if (worker->handed != NULL) {
     check(worker->handed, 1);
@@ -96,7 +95,7 @@ static void *work(void *argument) {
   for (uint64_t i = 0; i < rounds; i++)
     one_round(worker, (unsigned char)i);
   worker->elapsed_ns = bench_now() - start;
-  pthread_barrier_wait(&finish_line);
+  bench_course_leave(&course);
   return NULL;
 }
 
@@ -108,17 +107,11 @@ static void take_for_workers(void) {
   }
 }
 
-/* The workers wait twice at the start, so that the faults of making them do not count. */
 static uint64_t run(void) {
-  pthread_barrier_init(&start_line, NULL, (unsigned)threads + 1);
-  pthread_barrier_init(&finish_line, NULL, (unsigned)threads + 1);
+  bench_course_init(&course, threads);
   for (uint64_t i = 0; i < threads; i++)
     bench_thread(&workers[i].thread, work, &workers[i]);
-  pthread_barrier_wait(&start_line);
-  uint64_t faults = bench_faults(RUSAGE_SELF);
-  pthread_barrier_wait(&start_line);
-  pthread_barrier_wait(&finish_line);
-  faults = bench_faults(RUSAGE_SELF) - faults;
+  uint64_t faults = bench_course_run(&course).faults;
   for (uint64_t i = 0; i < threads; i++)
     pthread_join(workers[i].thread, NULL);
   return faults;

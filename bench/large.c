@@ -36,7 +36,7 @@ struct slot {
 };
 
 static uint64_t word_of(const struct slot *slot, size_t at) {
-  return ((uint64_t)(uintptr_t)slot->block + at) * 0x9e3779b97f4a7c15u;
+  return bench_key(slot->block + at);
 }
 
 /* Where the written words end: after one a page, after the first, or before it. */

@@ -36,30 +36,7 @@ struct chain {
   uint64_t start_ns, end_ns;
 };
 
-static pthread_barrier_t start_line, finish_line;
-
-static uint64_t key_of(const uint64_t *block) {
-  return (uint64_t)(uintptr_t)block * 0x9e3779b97f4a7c15u;
-}
-
-/* The first word holds the size under a key made from the address, the last byte belongs to it. */
-static uint64_t *take(size_t size) {
-  uint64_t *block = bench_take(size);
-  *block = key_of(block) ^ size;
-  if (size > sizeof *block)
-    ((unsigned char *)block)[size - 1] = (unsigned char)~size;
-  return block;
-}
-
-static void give_back(uint64_t *block) {
-  uint64_t size = *block ^ key_of(block);
-  if (size < least || size > most ||
-      (size > sizeof *block && ((unsigned char *)block)[size - 1] != (unsigned char)~size))
-    bench_stop(1, "the block at %p was overwritten while it was live", (void *)block);
-  *block = 0;
-  bench_keep(block);
-  free(block);
-}
+static struct bench_course course;
 
 /* A product instead of a remainder, because a division costs as much as a fast malloc. */
 static uint64_t below(uint64_t draw, uint64_t limit) {
@@ -73,13 +50,13 @@ static size_t some_size(uint64_t draw) {
 static void replace(struct chain *chain) {
   uint64_t draw = bench_random(&chain->state);
   uint64_t **slot = &chain->slots[below(draw >> 32, blocks)];
-  give_back(*slot);
-  *slot = take(some_size(draw));
+  bench_free_sealed(*slot, least, most);
+  *slot = bench_take_sealed(some_size(draw));
 }
 
 static void fill(struct chain *chain) {
   for (uint64_t i = 0; i < blocks; i++)
-    chain->slots[i] = take(some_size(bench_random(&chain->state)));
+    chain->slots[i] = bench_take_sealed(some_size(bench_random(&chain->state)));
 }
 
 static void *own(void *argument);
@@ -95,7 +72,7 @@ static void hand_over(struct chain *chain) {
 static void finish(struct chain *chain) {
   chain->end_ns = bench_now();
   chain->last = pthread_self();
-  pthread_barrier_wait(&finish_line);
+  bench_course_leave(&course);
 }
 
 static void *own(void *argument) {
@@ -111,31 +88,24 @@ static void *own(void *argument) {
   return NULL;
 }
 
-/* Waits twice, so that the main thread can look at the clock of faults in between. */
 static void *own_first(void *argument) {
   struct chain *chain = argument;
   fill(chain);
-  pthread_barrier_wait(&start_line);
-  pthread_barrier_wait(&start_line);
+  bench_course_enter(&course);
   chain->start_ns = bench_now();
   return own(argument);
 }
 
 /* Start the first owners and wait for the last ones. Returns the faults in between. */
 static uint64_t run(struct chain *chains) {
-  pthread_barrier_init(&start_line, NULL, (unsigned)threads + 1);
-  pthread_barrier_init(&finish_line, NULL, (unsigned)threads + 1);
+  bench_course_init(&course, threads);
   for (uint64_t i = 0; i < threads; i++) {
     pthread_t first;
     chains[i].slots = bench_array((size_t)blocks * sizeof *chains[i].slots);
     chains[i].state = bench_seed(seed + i);
     bench_thread(&first, own_first, &chains[i]);
   }
-  pthread_barrier_wait(&start_line);
-  uint64_t faults = bench_faults(RUSAGE_SELF);
-  pthread_barrier_wait(&start_line);
-  pthread_barrier_wait(&finish_line);
-  faults = bench_faults(RUSAGE_SELF) - faults;
+  uint64_t faults = bench_course_run(&course).faults;
   for (uint64_t i = 0; i < threads; i++)
     pthread_join(chains[i].last, NULL);
   return faults;
@@ -152,7 +122,7 @@ int main(int argc, char **argv) {
   for (uint64_t i = 0; i < threads; i++) {
     total_ns += chains[i].end_ns - chains[i].start_ns;
     for (uint64_t at = 0; at < blocks; at++)
-      give_back(chains[i].slots[at]);
+      bench_free_sealed(chains[i].slots[at], least, most);
   }
   printf("{\"bench\":\"larson\",\"threads\":%" PRIu64 ",\"blocks\":%" PRIu64 ",\"min\":%" PRIu64
          ",\"max\":%" PRIu64 ",\"rounds\":%" PRIu64 ",\"generations\":%" PRIu64 ",\"seed\":%" PRIu64

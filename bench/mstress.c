@@ -45,10 +45,6 @@ struct worker {
 static _Atomic(struct object *) shared[SHARED];
 static struct worker workers[MOST_THREADS];
 
-static uint64_t cookie_of(const struct object *object, uint64_t size) {
-  return ((uint64_t)(uintptr_t)object ^ (size << 40)) * 0x9e3779b97f4a7c15u;
-}
-
 /* Mostly small; one in 128 is up to 16 KiB, and one in 2048 up to 256 KiB. */
 static size_t object_size(uint64_t *state) {
   uint64_t draw = bench_random(state) >> 53;
@@ -63,7 +59,7 @@ static struct object *take(uint64_t *state) {
   size_t size = object_size(state);
   struct object *object = bench_take(size);
   object->size = size;
-  object->cookie = cookie_of(object, size);
+  object->cookie = bench_cookie(object, size);
   memset(object->bytes, (int)(object->cookie >> 56), size - sizeof *object);
   bench_keep(object);
   return object;
@@ -80,7 +76,7 @@ static bool is_whole(const struct object *object) {
 static void give_back(struct object *object) {
   if (object == NULL)
     return;
-  if (object->cookie != cookie_of(object, object->size))
+  if (object->cookie != bench_cookie(object, object->size))
     bench_stop(1, "the object at %p was overwritten while it was live", (void *)object);
   if (!is_whole(object))
     bench_stop(1, "the contents of the object at %p changed while it was live", (void *)object);

@@ -52,18 +52,14 @@ static void stand_by(unsigned *turns) {
     bench_relax();
 }
 
-static uint64_t cookie_of(const uint64_t *block) {
-  return (uint64_t)(uintptr_t)block * 0x9e3779b97f4a7c15u;
-}
-
 static uint64_t *produce(struct pair *pair) {
   uint64_t *block = bench_take(bench_size(&pair->state, (size_t)least, (size_t)most, true));
-  *block = cookie_of(block);
+  *block = bench_key(block);
   return block;
 }
 
 static void consume(uint64_t *block) {
-  if (*block != cookie_of(block))
+  if (*block != bench_key(block))
     bench_stop(1, "the block at %p was overwritten while it was live", (void *)block);
   *block = 0;
   bench_keep(block);

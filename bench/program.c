@@ -63,11 +63,6 @@ static void load_server(pid_t server, int output) {
   check("the load", status);
 }
 
-static uint64_t cpu_ns(const struct rusage *usage) {
-  return ((uint64_t)usage->ru_utime.tv_sec + (uint64_t)usage->ru_stime.tv_sec) * 1000000000u +
-         ((uint64_t)usage->ru_utime.tv_usec + (uint64_t)usage->ru_stime.tv_usec) * 1000u;
-}
-
 /* -E and -C come first, as the common options know no text. Returns how many words they are. */
 static int read_own_options(int argc, char **argv) {
   int at = 1;
@@ -108,6 +103,6 @@ int main(int argc, char **argv) {
   check(argv[at], status);
   printf("{\"bench\":\"program\",\"cpu_ns\":%" PRIu64 ",\"wall_ns\":%" PRIu64 ",\"faults\":%" PRIu64
          ",\"rss_peak_kib\":%" PRIu64 "}\n",
-         cpu_ns(&usage), wall, (uint64_t)usage.ru_minflt, (uint64_t)usage.ru_maxrss);
+         bench_cpu_ns(&usage), wall, (uint64_t)usage.ru_minflt, (uint64_t)usage.ru_maxrss);
   return 0;
 }

@@ -29,17 +29,11 @@ static const struct bench_option options[] = {
     {"seed", BENCH_COUNT, &seed, 0, UINT64_MAX, NULL, "seed of the sizes and choices"},
 };
 
-/* At the beginning of every block but those of a vector. */
-struct header {
-  uint64_t size;
-  uint64_t cookie;
-};
-
 /* What a shared pointer's control block with the message in it looks like: 64 bytes. */
 struct message {
-  struct header header;
-  struct header *cdr;
-  struct header *frame;
+  struct bench_header header;
+  struct bench_header *cdr;
+  struct bench_header *frame;
   uint64_t sequence;
   uint64_t unused[3]; /* take marks its last byte */
 };
@@ -61,8 +55,8 @@ struct node {
   struct node *previous, *next;
   uint64_t state;
   uint64_t received;
-  struct header *names[NAMES];
-  struct header *map[MAP_NODES];
+  struct bench_header *names[NAMES];
+  struct bench_header *map[MAP_NODES];
 };
 
 static struct node nodes[MOST_THREADS];
@@ -70,40 +64,15 @@ static pthread_barrier_t ready, started;
 
 /* ---- blocks ---- */
 
-static uint64_t cookie_of(const struct header *block, uint64_t size) {
-  return ((uint64_t)(uintptr_t)block ^ (size << 40)) * 0x9e3779b97f4a7c15u;
+static struct bench_header *take_name(uint64_t *state) {
+  return bench_take_marked(bench_size(state, 16, 200, false));
 }
 
-static struct header *take(size_t size) {
-  struct header *block = bench_take(size);
-  if (size > sizeof *block)
-    ((unsigned char *)block)[size - 1] = (unsigned char)size;
-  block->size = size;
-  block->cookie = cookie_of(block, size);
-  return block;
-}
-
-static void give_back(struct header *block) {
-  if (block == NULL)
-    return;
-  uint64_t size = block->size;
-  if (block->cookie != cookie_of(block, size) ||
-      (size > sizeof *block && ((unsigned char *)block)[size - 1] != (unsigned char)size))
-    bench_stop(1, "the block at %p was overwritten while it was live", (void *)block);
-  block->cookie = 0;
-  bench_keep(block);
-  free(block);
-}
-
-static struct header *take_name(uint64_t *state) {
-  return take(bench_size(state, 16, 200, false));
-}
-
-static struct header *take_cdr(uint64_t *state) {
+static struct bench_header *take_cdr(uint64_t *state) {
   size_t size = bench_size(state, (size_t)least, (size_t)most, true);
   if (big_every != 0 && bench_random(state) % big_every == 0)
     size = (size_t)big;
-  struct header *cdr = take(size);
+  struct bench_header *cdr = bench_take_marked(size);
   for (size_t at = BENCH_PAGE; at < size - 1; at += BENCH_PAGE)
     ((unsigned char *)cdr)[at] = (unsigned char)at;
   return cdr;
@@ -111,8 +80,8 @@ static struct header *take_cdr(uint64_t *state) {
 
 /* ---- what a message costs its publisher ---- */
 
-static void renew(struct header **slot, struct header *block) {
-  give_back(*slot);
+static void renew(struct bench_header **slot, struct bench_header *block) {
+  bench_free_marked(*slot);
   *slot = block;
 }
 
@@ -139,7 +108,7 @@ static void grow_vector(uint64_t *state) {
 }
 
 static struct message *make_message(struct node *node, uint64_t sequence) {
-  struct message *message = (struct message *)take(sizeof(struct message));
+  struct message *message = (struct message *)bench_take_marked(sizeof(struct message));
   message->cdr = take_cdr(&node->state);
   message->frame = take_name(&node->state);
   message->sequence = sequence;
@@ -149,9 +118,9 @@ static struct message *make_message(struct node *node, uint64_t sequence) {
 static void free_message(struct node *node, struct message *message) {
   if (message->sequence != node->received++)
     bench_stop(1, "message %" PRIu64 " came out of turn", message->sequence);
-  give_back(message->frame);
-  give_back(message->cdr);
-  give_back(&message->header);
+  bench_free_marked(message->frame);
+  bench_free_marked(message->cdr);
+  bench_free_marked(&message->header);
 }
 
 /* ---- the queue between a thread and the next ---- */
@@ -219,20 +188,20 @@ static void close_queue(struct node *receiver) {
 /* ---- a thread ---- */
 
 static void spin_once(struct node *node, uint64_t sequence) {
-  struct header *control = take(CONTROL_SIZE);
+  struct bench_header *control = bench_take_marked(CONTROL_SIZE);
   renew_names(node);
   grow_vector(&node->state);
   if (sequence % MAP_TURN == 0)
-    renew(&node->map[bench_random(&node->state) % MAP_NODES], take(MAP_NODE_SIZE));
+    renew(&node->map[bench_random(&node->state) % MAP_NODES], bench_take_marked(MAP_NODE_SIZE));
   publish(node, make_message(node, sequence));
   receive(node);
-  give_back(control);
+  bench_free_marked(control);
 }
 
 static void *spin(void *argument) {
   struct node *node = argument;
   for (size_t i = 0; i < MAP_NODES; i++)
-    node->map[i] = take(MAP_NODE_SIZE);
+    node->map[i] = bench_take_marked(MAP_NODE_SIZE);
   pthread_barrier_wait(&ready);
   pthread_barrier_wait(&started);
   for (uint64_t i = 0; i < messages; i++)
@@ -241,9 +210,9 @@ static void *spin(void *argument) {
   while (!receive(node))
     sleep_until(node, &node->closed);
   for (size_t i = 0; i < NAMES; i++)
-    give_back(node->names[i]);
+    bench_free_marked(node->names[i]);
   for (size_t i = 0; i < MAP_NODES; i++)
-    give_back(node->map[i]);
+    bench_free_marked(node->map[i]);
   return NULL;
 }
 

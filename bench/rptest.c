@@ -51,21 +51,17 @@ struct worker {
 };
 
 static struct worker workers[MOST_THREADS];
-static pthread_barrier_t start_line, finish_line;
+static struct bench_course course;
 static _Atomic uint64_t running;
 
 /* ---- blocks ---- */
-
-static uint64_t key_of(const struct block *block) {
-  return (uint64_t)(uintptr_t)block * 0x9e3779b97f4a7c15u;
-}
 
 /* The second word holds the size under a key made from the address; the last byte belongs to it. */
 static struct block *take(struct worker *worker) {
   size_t size = worker->sizes[worker->taken++ % TABLE];
   struct block *block = bench_take(size);
   block->next = block;
-  block->sealed_size = key_of(block) ^ size;
+  block->sealed_size = bench_key(block) ^ size;
   if (size > sizeof *block)
     ((unsigned char *)block)[size - 1] = (unsigned char)~size;
   return block;
@@ -74,7 +70,7 @@ static struct block *take(struct worker *worker) {
 static void give_back(struct block *block) {
   if (block == NULL)
     return;
-  uint64_t size = block->sealed_size ^ key_of(block);
+  uint64_t size = block->sealed_size ^ bench_key(block);
   if (block->next != block || size < sizeof *block || size > (uint64_t)1 << 30 ||
       (size > sizeof *block && ((unsigned char *)block)[size - 1] != (unsigned char)~size))
     bench_stop(1, "the block at %p was overwritten while it was live", (void *)block);
@@ -160,14 +156,13 @@ static void drain_until_all_are_done(struct worker *worker) {
 
 static void *work(void *argument) {
   struct worker *worker = argument;
-  pthread_barrier_wait(&start_line);
-  pthread_barrier_wait(&start_line);
+  bench_course_enter(&course);
   uint64_t start = bench_now();
   for (uint64_t turn = 0; turn < loops; turn++)
     one_loop(worker, turn);
   drain_until_all_are_done(worker);
   worker->elapsed_ns = bench_now() - start;
-  pthread_barrier_wait(&finish_line);
+  bench_course_leave(&course);
   return NULL;
 }
 
@@ -189,20 +184,14 @@ static void make_worker(struct worker *worker, uint64_t number) {
   worker->kept = bench_array((size_t)live * sizeof *worker->kept);
 }
 
-/* The workers wait twice at the start, so that the faults of making them do not count. */
 static uint64_t run(void) {
-  pthread_barrier_init(&start_line, NULL, (unsigned)threads + 1);
-  pthread_barrier_init(&finish_line, NULL, (unsigned)threads + 1);
+  bench_course_init(&course, threads);
   atomic_store(&running, threads);
   for (uint64_t i = 0; i < threads; i++) {
     make_worker(&workers[i], i);
     bench_thread(&workers[i].thread, work, &workers[i]);
   }
-  pthread_barrier_wait(&start_line);
-  uint64_t faults = bench_faults(RUSAGE_SELF);
-  pthread_barrier_wait(&start_line);
-  pthread_barrier_wait(&finish_line);
-  faults = bench_faults(RUSAGE_SELF) - faults;
+  uint64_t faults = bench_course_run(&course).faults;
   for (uint64_t i = 0; i < threads; i++)
     pthread_join(workers[i].thread, NULL);
   return faults;

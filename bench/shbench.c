@@ -65,7 +65,7 @@ struct worker {
 
 static struct worker workers[MOST_THREADS];
 static struct passage passages[MOST_THREADS];
-static pthread_barrier_t start_line, finish_line;
+static struct bench_course course;
 
 /* ---- blocks ---- */
 
@@ -147,13 +147,12 @@ static void one_round(struct worker *worker, uint64_t round) {
 
 static void *work(void *argument) {
   struct worker *worker = argument;
-  pthread_barrier_wait(&start_line);
-  pthread_barrier_wait(&start_line);
+  bench_course_enter(&course);
   uint64_t start = bench_now();
   for (uint64_t round = 0; round < rounds; round++)
     one_round(worker, round);
   worker->elapsed_ns = bench_now() - start;
-  pthread_barrier_wait(&finish_line);
+  bench_course_leave(&course);
   return NULL;
 }
 
@@ -200,19 +199,13 @@ static void drop_all(struct worker *worker) {
     drop_survivors(receive(from));
 }
 
-/* The workers wait twice at the start, so that the faults of making them do not count. */
 static uint64_t run(void) {
-  pthread_barrier_init(&start_line, NULL, (unsigned)threads + 1);
-  pthread_barrier_init(&finish_line, NULL, (unsigned)threads + 1);
+  bench_course_init(&course, threads);
   for (uint64_t i = 0; i < threads; i++)
     make_worker(i);
   for (uint64_t i = 0; i < threads; i++)
     bench_thread(&workers[i].thread, work, &workers[i]);
-  pthread_barrier_wait(&start_line);
-  uint64_t faults = bench_faults(RUSAGE_SELF);
-  pthread_barrier_wait(&start_line);
-  pthread_barrier_wait(&finish_line);
-  faults = bench_faults(RUSAGE_SELF) - faults;
+  uint64_t faults = bench_course_run(&course).faults;
   for (uint64_t i = 0; i < threads; i++)
     pthread_join(workers[i].thread, NULL);
   return faults;

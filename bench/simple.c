@@ -53,7 +53,7 @@ static struct worker workers[MOST_THREADS];
 static pthread_barrier_t filled;
 
 static uint32_t cookie_of(const uint32_t *block) {
-  return (uint32_t)(((uint64_t)(uintptr_t)block * 0x9e3779b97f4a7c15u) >> 32);
+  return (uint32_t)(bench_key(block) >> 32);
 }
 
 /* The first word only: the smallest block has no room for more. */

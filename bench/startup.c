@@ -15,11 +15,6 @@ static const struct bench_option options[] = {
     {"runs", BENCH_COUNT, &runs, 1, 1000000, NULL, "how often to run the command"},
 };
 
-static uint64_t cpu_ns(const struct rusage *usage) {
-  return ((uint64_t)usage->ru_utime.tv_sec + (uint64_t)usage->ru_stime.tv_sec) * 1000000000u +
-         ((uint64_t)usage->ru_utime.tv_usec + (uint64_t)usage->ru_stime.tv_usec) * 1000u;
-}
-
 /* One run; a command that cannot start or does not return 0 ends everything. */
 static void run(char **command, char **environment, struct rusage *usage) {
   pid_t child;
@@ -60,7 +55,7 @@ int main(int argc, char **argv) {
     uint64_t start = bench_now();
     run(argv + at, environment, &usage);
     wall[i] = bench_now() - start;
-    cpu[i] = cpu_ns(&usage);
+    cpu[i] = bench_cpu_ns(&usage);
     total_cpu += cpu[i];
     faults += (uint64_t)usage.ru_minflt;
     if ((uint64_t)usage.ru_maxrss > peak)

@@ -29,43 +29,16 @@ static const struct bench_option options[] = {
     {"seed", BENCH_COUNT, &seed, 0, UINT64_MAX, NULL, "seed of the sizes and choices"},
 };
 
-struct header {
-  uint64_t size;
-  uint64_t cookie;
-};
-
 struct visitor {
   pthread_t thread;
   uint64_t state;
-  struct header *left[MOST_LEFT];
+  struct bench_header *left[MOST_LEFT];
 };
 
 static struct visitor visitors[2][MOST_AT_ONCE];
 
-static uint64_t cookie_of(const struct header *block, uint64_t size) {
-  return ((uint64_t)(uintptr_t)block ^ (size << 40)) * 0x9e3779b97f4a7c15u;
-}
-
-static struct header *take(uint64_t *state) {
-  size_t size = bench_size(state, (size_t)least, (size_t)most, true);
-  struct header *block = bench_take(size);
-  block->size = size;
-  block->cookie = cookie_of(block, size);
-  if (size > sizeof *block)
-    ((unsigned char *)block)[size - 1] = (unsigned char)size;
-  return block;
-}
-
-static void give_back(struct header *block) {
-  if (block == NULL)
-    return;
-  uint64_t size = block->size;
-  if (block->cookie != cookie_of(block, size) ||
-      (size > sizeof *block && ((unsigned char *)block)[size - 1] != (unsigned char)size))
-    bench_stop(1, "the block at %p was overwritten while it was live", (void *)block);
-  block->cookie = 0;
-  bench_keep(block);
-  free(block);
+static struct bench_header *take(uint64_t *state) {
+  return bench_take_marked(bench_size(state, (size_t)least, (size_t)most, true));
 }
 
 static unsigned char *take_payload(void) {
@@ -86,18 +59,18 @@ static void free_payload(unsigned char *block) {
 
 static void *visit(void *argument) {
   struct visitor *visitor = argument;
-  struct header *slots[LIVE] = {NULL};
+  struct bench_header *slots[LIVE] = {NULL};
   unsigned char *block = take_payload();
   for (uint64_t i = 0; i < blocks; i++) {
     size_t slot = (size_t)(bench_random(&visitor->state) % LIVE);
-    give_back(slots[slot]);
+    bench_free_marked(slots[slot]);
     slots[slot] = take(&visitor->state);
   }
   for (uint64_t i = 0; i < left; i++)
     visitor->left[i] = take(&visitor->state);
   free_payload(block);
   for (size_t i = 0; i < LIVE; i++)
-    give_back(slots[i]);
+    bench_free_marked(slots[i]);
   return NULL;
 }
 
@@ -116,7 +89,7 @@ static void join_visitors(struct visitor *group, uint64_t count) {
 static void free_left(struct visitor *group) {
   for (uint64_t i = 0; i < at_once; i++) {
     for (uint64_t j = 0; j < left; j++) {
-      give_back(group[i].left[j]);
+      bench_free_marked(group[i].left[j]);
       group[i].left[j] = NULL;
     }
   }

@@ -53,7 +53,7 @@ struct worker {
 };
 
 static struct queue queue = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static pthread_barrier_t start_line, finish_line;
+static struct bench_course course;
 static size_t sizes[MOST_SIZES];
 static size_t size_count;
 
@@ -130,38 +130,15 @@ static void make_sizes(void) {
   }
 }
 
-static uint64_t key_of(const uint64_t *block) {
-  return (uint64_t)(uintptr_t)block * 0x9e3779b97f4a7c15u;
-}
-
-/* The first word holds the size under a key made from the address, the last byte belongs to it. */
-static uint64_t *take(size_t size) {
-  uint64_t *block = bench_take(size);
-  *block = key_of(block) ^ size;
-  if (size > sizeof *block)
-    ((unsigned char *)block)[size - 1] = (unsigned char)~size;
-  return block;
-}
-
-static void give_back(uint64_t *block) {
-  uint64_t size = *block ^ key_of(block);
-  if (size < least || size > most ||
-      (size > sizeof *block && ((unsigned char *)block)[size - 1] != (unsigned char)~size))
-    bench_stop(1, "the block at %p was overwritten while it was live", (void *)block);
-  *block = 0;
-  bench_keep(block);
-  free(block);
-}
-
 static void fill(struct batch *batch, size_t count, uint64_t *state) {
   batch->count = count;
   for (size_t i = 0; i < count; i++)
-    batch->blocks[i] = take(sizes[((bench_random(state) >> 32) * size_count) >> 32]);
+    batch->blocks[i] = bench_take_sealed(sizes[((bench_random(state) >> 32) * size_count) >> 32]);
 }
 
 static void empty(struct batch *batch) {
   for (size_t i = 0; i < batch->count; i++)
-    give_back(batch->blocks[i]);
+    bench_free_sealed(batch->blocks[i], least, most);
 }
 
 /* ---- the threads ---- */
@@ -181,22 +158,19 @@ static void consume(void) {
     empty(batch);
 }
 
-/* Waits twice at the start, so that the faults of making the threads do not count. */
 static void *work(void *argument) {
   struct worker *worker = argument;
-  pthread_barrier_wait(&start_line);
-  pthread_barrier_wait(&start_line);
+  bench_course_enter(&course);
   if (worker->produces)
     produce(worker);
   else
     consume();
-  pthread_barrier_wait(&finish_line);
+  bench_course_leave(&course);
   return NULL;
 }
 
 static void start(struct worker *workers, uint64_t count) {
-  pthread_barrier_init(&start_line, NULL, (unsigned)count + 1);
-  pthread_barrier_init(&finish_line, NULL, (unsigned)count + 1);
+  bench_course_init(&course, count);
   for (uint64_t i = 0; i < count; i++) {
     workers[i].produces = i < producers;
     workers[i].state = bench_seed(seed + i);
@@ -204,20 +178,15 @@ static void start(struct worker *workers, uint64_t count) {
   }
 }
 
-/* Returns the wall time until the last block is freed. */
-static uint64_t run(uint64_t *faults) {
+/* The wall time is until the last block is freed. */
+static struct bench_measured run(void) {
   static struct worker workers[2 * MOST_THREADS];
   uint64_t count = producers + consumers;
   start(workers, count);
-  pthread_barrier_wait(&start_line);
-  uint64_t before = bench_faults(RUSAGE_SELF), start_ns = bench_now();
-  pthread_barrier_wait(&start_line);
-  pthread_barrier_wait(&finish_line);
-  uint64_t elapsed = bench_now() - start_ns;
-  *faults = bench_faults(RUSAGE_SELF) - before;
+  struct bench_measured measured = bench_course_run(&course);
   for (uint64_t i = 0; i < count; i++)
     pthread_join(workers[i].thread, NULL);
-  return elapsed;
+  return measured;
 }
 
 int main(int argc, char **argv) {
@@ -227,15 +196,14 @@ int main(int argc, char **argv) {
     bench_stop(2, "--min must not exceed --max");
   make_sizes();
   make_queue();
-  uint64_t faults;
-  uint64_t elapsed = run(&faults);
+  struct bench_measured measured = run();
   /* Producers work side by side, so the time for one block of one producer is the figure. */
   printf("{\"bench\":\"xmalloc\",\"producers\":%" PRIu64 ",\"consumers\":%" PRIu64
          ",\"blocks\":%" PRIu64 ",\"batch\":%" PRIu64 ",\"depth\":%" PRIu64 ",\"min\":%" PRIu64
          ",\"max\":%" PRIu64 ",\"seed\":%" PRIu64 ",\"ns_per_op\":%.3f,\"faults\":%" PRIu64
          ",\"rss_peak_kib\":%" PRIu64 ",\"rss_final_kib\":%" PRIu64 "}\n",
          producers, consumers, blocks, batch_size, depth, least, most, seed,
-         (double)elapsed / (double)blocks, faults, bench_proc_kib(BENCH_STATUS, "VmHWM:"),
-         bench_proc_kib(BENCH_STATUS, "VmRSS:"));
+         (double)measured.ns / (double)blocks, measured.faults,
+         bench_proc_kib(BENCH_STATUS, "VmHWM:"), bench_proc_kib(BENCH_STATUS, "VmRSS:"));
   return 0;
 }

@@ -41,7 +41,7 @@ KNOWN = [
     ("tcmalloc", r"libtcmalloc_minimal\.so[.\d]*", {}),
 ]
 NAMES = [name for name, _, _ in KNOWN] + ["weir"]
-PACKAGED = ["glibc", "jemalloc", "mimalloc", "tcmalloc", "weir"]  # as they come, not tuned
+PACKAGED = [name for name, _, settings in KNOWN if not settings] + ["weir"]  # not tuned
 
 
 def clean_environment(keep_weir):
