@@ -282,6 +282,20 @@ const struct fake_call *fake_call(enum fake_kind kind, size_t number) {
   return NULL;
 }
 
+struct wr_span *fake_take(struct wr_spans *spans, size_t size) {
+  size_t stale = SIZE_MAX;
+  struct wr_span *span = wr_span_take(spans, size, 1, &stale);
+  ck_assert_ptr_nonnull(span);
+  ck_assert_uint_le(stale, span->usable);
+  wr_span_check(spans);
+  return span;
+}
+
+void fake_give(struct wr_span *span) {
+  ck_assert(wr_span_give(span, span->user));
+  wr_span_check(span->spans);
+}
+
 struct wr_span *fake_slab(struct wr_spans *spans, unsigned units) {
   struct wr_span *slab = wr_span_take_slab(spans, units);
   if (slab != NULL)

@@ -68,6 +68,10 @@ size_t fake_calls(enum fake_kind kind);
 /* The record's call of `kind` with this number, from 0. */
 const struct fake_call *fake_call(enum fake_kind kind, size_t number);
 
+/* Takes a payload of `size` bytes, untouched; gives one back. Both check all of the spans. */
+struct wr_span *fake_take(struct wr_spans *spans, size_t size);
+void fake_give(struct wr_span *span);
+
 /* Takes a slab's span and makes a heap its owner, which nobody looks into. */
 struct wr_span *fake_slab(struct wr_spans *spans, unsigned units);
 #define FAKE_OWNER ((uintptr_t)0x10000)

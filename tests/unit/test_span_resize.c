@@ -22,16 +22,7 @@ static void begin(size_t page, size_t mark) {
 }
 
 static struct wr_span *take(size_t size) {
-  size_t stale;
-  struct wr_span *span = wr_span_take(spans, size, 1, &stale);
-  ck_assert_ptr_nonnull(span);
-  wr_span_check(spans);
-  return span;
-}
-
-static void give(struct wr_span *span) {
-  ck_assert(wr_span_give(span, span->user));
-  wr_span_check(spans);
+  return fake_take(spans, size);
 }
 
 static bool resize(struct wr_span *span, size_t size) {
@@ -61,7 +52,7 @@ START_TEST(within_the_range) {
     ck_assert(resize(span, 100000));
     /* What was touched stays counted. */
     ck_assert_uint_eq(wr_keep_active(spans), room);
-    give(span);
+    fake_give(span);
     ck_assert_uint_eq(retained(), room);
   }
 }
@@ -91,7 +82,7 @@ START_TEST(an_aligned_block_has_the_room_behind_it) {
     ck_assert(resize(span, wr_extent_length(span) - (size_t)(span->user - span->base)));
     (void)resize(span, 5 * MIB);
     ck_assert_uint_eq((uintptr_t)span->user % MIB, 0);
-    give(other);
+    fake_give(other);
   }
 }
 END_TEST
@@ -105,7 +96,7 @@ START_TEST(into_free_address_space) {
     (void)take(64 * KIB);
     /* Nothing of it is kept under this mark. */
     fake_touch(next->user, 8 * MIB);
-    give(next);
+    fake_give(next);
     fake_forget();
     ck_assert(resize(span, 3 * MIB));
     ck_assert(resize(span, 9 * MIB));
@@ -139,7 +130,7 @@ START_TEST(not_where_mappings_stand_apart) {
   fake.ignores_hints = true;
   span = take(100 * KIB);
   ck_assert(!resize(span, 64 * MIB));
-  give(span);
+  fake_give(span);
 }
 END_TEST
 
@@ -163,8 +154,8 @@ START_TEST(into_retained_memory_that_nothing_came_back_for) {
   (void)take(64 * KIB);
   fake_touch(next->user, 2 * MIB);
   fake_touch(last->user, 4 * MIB);
-  give(next);
-  give(last);
+  fake_give(next);
+  fake_give(last);
   fake_forget();
   ck_assert(resize(span, 5 * MIB));
   ck_assert_uint_eq(retained(), 2 * MIB);
@@ -173,8 +164,8 @@ START_TEST(into_retained_memory_that_nothing_came_back_for) {
   /* The rest serves others, and this span the like of it when it is free. */
   last = take(2 * MIB);
   ck_assert_ptr_eq(last->base, span->base + 5 * MIB);
-  give(last);
-  give(span);
+  fake_give(last);
+  fake_give(span);
   span = take(5 * MIB);
   ck_assert_uint_eq(fake_calls(FAKE_ANY), 0);
   ck_assert_uint_eq(retained(), 2 * MIB);
@@ -187,9 +178,9 @@ START_TEST(not_into_retained_memory_that_is_used_again) {
   span = take(MIB);
   next = take(2 * MIB);
   (void)take(64 * KIB);
-  give(next);
+  fake_give(next);
   ck_assert_ptr_eq(take(2 * MIB), next);
-  give(next);
+  fake_give(next);
   ck_assert(!resize(span, 2 * MIB));
   ck_assert_ptr_eq(take(2 * MIB), next);
 }
@@ -203,9 +194,9 @@ START_TEST(what_was_written_is_not_taken_for_zero) {
   next = take(MIB);
   (void)take(64 * KIB);
   fake_touch(next->user, 100);
-  give(next);
+  fake_give(next);
   ck_assert(resize(span, 2 * MIB));
-  give(span);
+  fake_give(span);
   ck_assert_ptr_eq(wr_span_take(spans, 2 * MIB, 1, &stale), span);
   ck_assert_uint_eq(stale, 2 * MIB);
 }
@@ -217,7 +208,7 @@ START_TEST(not_where_another_of_that_length_is_there) {
   other = take(2 * MIB);
   (void)take(64 * KIB);
   span = take(MIB);
-  give(other);
+  fake_give(other);
   ck_assert(!resize(span, 2 * MIB));
   ck_assert(resize(span, 3 * MIB));
   ck_assert_ptr_eq(take(2 * MIB), other);
@@ -229,7 +220,7 @@ START_TEST(what_was_lengthened_serves_others_when_it_is_free) {
   begin(4096, SIZE_MAX);
   span = take(MIB);
   ck_assert(resize(span, 4 * MIB));
-  give(span);
+  fake_give(span);
   fake_forget();
   ck_assert_ptr_eq(take(MIB), span);
   ck_assert_ptr_eq(take(3 * MIB)->base, span->base + MIB);
@@ -241,7 +232,7 @@ END_TEST
 static void loosen(void) {
   for (int i = 0; !spans->retain.loose; i++) {
     ck_assert_int_lt(i, 10);
-    give(take(MIB));
+    fake_give(take(MIB));
     wr_keep_settle(spans);
   }
 }
@@ -258,8 +249,8 @@ START_TEST(where_no_two_are_alike_all_memory_serves) {
     struct wr_span *other = take(100 * KIB + unit_below(&state, 4 * MIB));
     fake_touch(one->user, one->usable);
     fake_touch(other->user, other->usable);
-    give(one);
-    give(other);
+    fake_give(one);
+    fake_give(other);
     if (i == 2000)
       purges = wr_counter_read(&spans->purged_bytes);
   }
@@ -289,10 +280,10 @@ START_TEST(pages_move) {
   for (size_t i = 0; i < 2 * MIB; i += 1000)
     ck_assert_int_eq(moved_to->user[i], i < MIB ? (char)(i >> 12) : 0);
   /* What they have left is free address space. */
-  give(moved_from);
+  fake_give(moved_from);
   ck_assert_uint_eq(retained(), 0);
   ck_assert_uint_eq(wr_keep_active(spans), 2 * MIB + 64 * KIB);
-  give(moved_to);
+  fake_give(moved_to);
   ck_assert_uint_eq(retained(), 2 * MIB);
 }
 END_TEST
@@ -309,7 +300,7 @@ START_TEST(pages_behind_the_block_stay) {
   ck_assert_uint_eq(fake_call(FAKE_MOVE, 0)->length, MIB);
   ck_assert_int_eq(moved_to->user[MIB - 1], (char)0xa5);
   ck_assert_int_eq(moved_to->user[MIB], 0);
-  give(moved_from);
+  fake_give(moved_from);
   ck_assert_ptr_eq(wr_span_take(spans, 2 * MIB, 1, &stale), moved_from);
   ck_assert_uint_eq(stale, 2 * MIB);
 }
@@ -329,8 +320,8 @@ START_TEST(pages_that_cannot_move_stay) {
   ck_assert_int_eq(move(MIB, 2 * MIB), EFAULT);
   wr_span_check(spans);
   ck_assert_int_eq(moved_from->user[MIB - 1], (char)255);
-  give(moved_from);
-  give(moved_to);
+  fake_give(moved_from);
+  fake_give(moved_to);
   ck_assert_uint_eq(retained(), 3 * MIB);
 }
 END_TEST
@@ -355,8 +346,8 @@ START_TEST(pages_move_a_thousand_times_at_most) {
   begin(4096, 0);
   for (int i = 0; i < 1005; i++) {
     ck_assert_int_eq(move(64 * KIB + 1, 2 * 64 * KIB), i < 1000 ? 0 : ENOMEM);
-    give(moved_from);
-    give(moved_to);
+    fake_give(moved_from);
+    fake_give(moved_to);
   }
   ck_assert_uint_eq(wr_counter_read(&arena->source.moves), 1000);
 }
