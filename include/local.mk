@@ -3,5 +3,6 @@
 
 weirincludedir = $(includedir)/weir
 weirinclude_HEADERS = \
+  include/weir/arena.h \
   include/weir/counters.def \
   include/weir/weir.h

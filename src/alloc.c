@@ -10,14 +10,29 @@
 #include "init.h"
 #include "thread.h"
 
-WR_COLD void *wr_alloc_refuse(void) {
-  wr_counter_add(&wr_arena_default.out_of_memory, 1);
+/* Whether it is the limit that such a request is refused for. */
+static bool is_over_limit(struct wr_spans *spans, size_t size) {
+  bool over;
+  if (spans->limit == SIZE_MAX || size > WR_SPAN_MAX)
+    return false;
+  wr_lock_take(&spans->lock);
+  /* It may have wanted a heap and descriptors, too. */
+  over = !wr_extent_allows(spans, wr_bits_up(size, spans->page) + sizeof(struct wr_heap) +
+                                      sizeof(struct wr_span_batch));
+  wr_lock_give(&spans->lock);
+  return over;
+}
+
+WR_COLD void *wr_alloc_refuse(struct wr_arena *arena, size_t size) {
+  wr_counter_add(&arena->out_of_memory, 1);
+  if (is_over_limit(&arena->spans, size))
+    wr_counter_add(&arena->over_limit, 1);
   errno = ENOMEM;
   return NULL;
 }
 
-static void *take_small(unsigned class, size_t *stale) {
-  struct wr_heap *heap = wr_thread_enter(&wr_arena_default);
+static void *take_small(struct wr_arena *arena, unsigned class, size_t *stale) {
+  struct wr_heap *heap = wr_thread_enter(arena);
   void *block;
   if (heap == NULL)
     return NULL;
@@ -27,86 +42,104 @@ static void *take_small(unsigned class, size_t *stale) {
   return block;
 }
 
-static void *take_payload(size_t size, size_t alignment, size_t *stale) {
-  struct wr_span *span = wr_span_take(&wr_arena_default.spans, size, alignment, stale);
+static void *take_payload(struct wr_arena *arena, size_t size, size_t alignment, size_t *stale) {
+  struct wr_span *span = wr_span_take(&arena->spans, size, alignment, stale);
   return span != NULL ? span->user : NULL;
 }
 
+/* Whether slabs serve the request. They begin at multiples of the unit. */
+static bool is_small(const struct wr_arena *arena, size_t size, size_t alignment) {
+  return size <= WR_BLOCK_MAX && alignment <= wr_extent_unit(&arena->spans);
+}
+
 /* A block of any kind. *stale: how many of its first bytes may be other than 0. */
-static void *take_any(size_t size, size_t alignment, size_t *stale) {
-  if (size > WR_BLOCK_MAX || alignment > WR_BLOCK_MAX)
-    return take_payload(wr_bits_max(size, 1), alignment, stale);
-  return take_small(alignment <= WR_BLOCK_MIN ? wr_sizeclass_of(size)
+static void *take_any(struct wr_arena *arena, size_t size, size_t alignment, size_t *stale) {
+  if (!is_small(arena, size, alignment))
+    return take_payload(arena, wr_bits_max(size, 1), alignment, stale);
+  return take_small(arena,
+                    alignment <= WR_BLOCK_MIN ? wr_sizeclass_of(size)
                                               : wr_sizeclass_aligned(size, alignment),
                     stale);
 }
 
 /* As take_any, and gives back what is retained and tries again when memory is out. */
-static void *take_again(size_t size, size_t alignment, size_t *stale) {
+static void *take_again(struct wr_arena *arena, size_t size, size_t alignment, size_t *stale) {
   int saved = errno;
   void *block;
   /* What can never be served must not cost the memory that is retained. */
   if (WR_UNLIKELY(size > WR_SPAN_MAX || alignment > WR_SPAN_MAX - size))
     return NULL;
   wr_init();
-  block = take_any(size, alignment, stale);
+  if (WR_UNLIKELY(size > arena->spans.limit))
+    return NULL;
+  block = take_any(arena, size, alignment, stale);
+  /* Below the limit, no more is given up than is wanted; a slab is carved in pages. */
+  if (WR_UNLIKELY(block == NULL) && arena->spans.limit != SIZE_MAX &&
+      wr_keep_make_room(&arena->spans, wr_bits_up(size, arena->source.page)))
+    block = take_any(arena, size, alignment, stale);
   if (WR_UNLIKELY(block == NULL)) {
     /* Free memory may be in the wrong classes, or in other threads' heaps. */
-    (void)wr_heap_trim_all(&wr_arena_default, 0);
-    block = take_any(size, alignment, stale);
+    (void)wr_heap_trim_all(arena, 0);
+    block = take_any(arena, size, alignment, stale);
   }
   errno = saved;
   return block;
 }
 
-static void *take(size_t size, size_t alignment, size_t *stale) {
-  void *block = take_again(size, alignment, stale);
-  return WR_LIKELY(block != NULL) ? block : wr_alloc_refuse();
+static void *take(struct wr_arena *arena, size_t size, size_t alignment, size_t *stale) {
+  void *block = take_again(arena, size, alignment, stale);
+  return WR_LIKELY(block != NULL) ? block : wr_alloc_refuse(arena, size);
 }
 
-void *wr_alloc_try(size_t size, size_t *stale) {
-  *stale = size;
-  if (size <= WR_BLOCK_MAX) {
-    void *block = wr_heap_take(wr_heap_self, wr_sizeclass_of(size));
-    if (WR_LIKELY(block != NULL))
-      return block;
-  }
-  return take_again(size, 1, stale);
+void *wr_alloc_try(struct wr_arena *arena, size_t size, size_t *stale) {
+  void *block = wr_alloc_quick(wr_heap_own(arena), size);
+  /* Memory that was not carved just now was used before. */
+  *stale = SIZE_MAX;
+  return block != NULL ? block : take_again(arena, size, 1, stale);
 }
 
-WR_HOT WR_NOINLINE void *wr_alloc_slow(size_t size) {
+/* What is there needs no more than this; anything else goes the long way. */
+WR_INLINE void *take_simply(struct wr_arena *arena, struct wr_heap *heap, size_t size) {
   size_t stale;
-  /* What is there needs no more than this; anything else goes the long way. */
   if (size <= WR_BLOCK_MAX) {
-    struct wr_heap *heap = wr_heap_self;
     void *block =
         wr_heap_is_alive(heap) ? wr_heap_refill(heap, wr_sizeclass_of(size), &stale) : NULL;
     if (WR_LIKELY(block != NULL))
       return block;
   } else if (size <= WR_SPAN_MAX && wr_init_is_ready()) {
-    struct wr_span *span = wr_span_take(&wr_arena_default.spans, size, 1, &stale);
+    struct wr_span *span = wr_span_take(&arena->spans, size, 1, &stale);
     if (WR_LIKELY(span != NULL))
       return span->user;
   }
-  return take(size, 1, &stale);
+  return take(arena, size, 1, &stale);
 }
 
-void *wr_alloc_zeroed(size_t size) {
+WR_HOT WR_NOINLINE void *wr_alloc_slow(size_t size) {
+  return take_simply(&wr_arena_default, wr_heap_self, size);
+}
+
+WR_NOINLINE void *wr_alloc_slow_in(struct wr_arena *arena, size_t size) {
+  return take_simply(arena, wr_heap_in(arena), size);
+}
+
+void *wr_alloc_zeroed(struct wr_arena *arena, size_t size) {
   size_t stale;
-  void *block = wr_alloc_try(size, &stale);
+  void *block = wr_alloc_try(arena, size, &stale);
   if (WR_UNLIKELY(block == NULL))
-    return wr_alloc_refuse();
+    return wr_alloc_refuse(arena, size);
+  /* In a buffer, memory that weir has not used was not zero to begin with. */
+  if (WR_UNLIKELY(arena->buffer != NULL))
+    stale = size;
   return memset(block, 0, wr_bits_min(stale, size));
 }
 
-void *wr_alloc_aligned(size_t alignment, size_t size) {
+void *wr_alloc_aligned(struct wr_arena *arena, size_t alignment, size_t size) {
+  struct wr_heap *heap = wr_heap_own(arena);
+  void *block = NULL;
   size_t stale;
   if (alignment <= WR_BLOCK_MIN)
-    return wr_alloc_take(size);
-  if (size <= WR_BLOCK_MAX && alignment <= WR_BLOCK_MAX) {
-    void *block = wr_heap_take(wr_heap_self, wr_sizeclass_aligned(size, alignment));
-    if (WR_LIKELY(block != NULL))
-      return block;
-  }
-  return take(size, alignment, &stale);
+    block = wr_alloc_quick(heap, size);
+  else if (is_small(arena, size, alignment))
+    block = wr_heap_take(heap, wr_sizeclass_aligned(size, alignment));
+  return WR_LIKELY(block != NULL) ? block : take(arena, size, alignment, &stale);
 }

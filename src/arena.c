@@ -1,15 +1,131 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arena: see arena.h. Lock order: the heaps', growing, the spans', the meta memory's.
+ * The arena: see arena.h. Lock order: the list's, the heaps', growing, the spans', the meta
+ * memory's; that of the list of buffers is taken last.
  */
 #include "arena.h"
 
+#include "os.h"
+
+#define ARENA_OF(link) WR_LIST_MEMBER(link, struct wr_arena, listed)
+
 WR_ALIGNED(4096) struct wr_arena wr_arena_default;
+
+struct wr_lock wr_arena_list_lock;
+static struct wr_list arenas; /* but the default one */
+
+static struct wr_lock buffers_lock;
+static struct wr_list buffers;
+/* How many arenas stand in that list, so that a process that has none need not look. */
+static WR_RESIDENT wr_counter buffer_count;
 
 void wr_arena_init(struct wr_arena *arena, size_t mark, void *hint) {
   arena->meta.source = &arena->source;
   wr_spans_init(&arena->spans, &arena->source, &arena->meta, mark);
   arena->spans.end = hint;
+}
+
+/* Puts a link behind another, or in front. */
+static void add_after(struct wr_list *list, struct wr_link *before, struct wr_link *link) {
+  struct wr_link *after = before != NULL ? before->older : list->front;
+  link->newer = before;
+  link->older = after;
+  if (before != NULL)
+    before->older = link;
+  else
+    list->front = link;
+  if (after != NULL)
+    after->newer = link;
+  else
+    list->back = link;
+}
+
+void wr_arena_enlist(struct wr_arena *arena) {
+  struct wr_link *before = NULL;
+  size_t id = 1;
+  wr_lock_take(&wr_arena_list_lock);
+  for (struct wr_link *at = arenas.front; at != NULL && ARENA_OF(at)->id == id; at = at->older) {
+    before = at;
+    id++;
+  }
+  arena->id = id;
+  add_after(&arenas, before, &arena->listed);
+  wr_lock_give(&wr_arena_list_lock);
+  if (arena->buffer == NULL)
+    return;
+  wr_lock_take(&buffers_lock);
+  wr_list_add_front(&buffers, &arena->buffers);
+  wr_counter_add(&buffer_count, 1);
+  wr_lock_give(&buffers_lock);
+}
+
+void wr_arena_delist(struct wr_arena *arena) {
+  if (arena->buffer != NULL) {
+    wr_lock_take(&buffers_lock);
+    wr_list_remove(&buffers, &arena->buffers);
+    wr_counter_sub(&buffer_count, 1);
+    wr_lock_give(&buffers_lock);
+  }
+  wr_lock_take(&wr_arena_list_lock);
+  wr_list_remove(&arenas, &arena->listed);
+  wr_lock_give(&wr_arena_list_lock);
+  /* Acquire: pairs with the release of wr_arena_let_go. */
+  while (atomic_load_explicit(&arena->holds, memory_order_acquire) > 0)
+    wr_os_yield();
+}
+
+void wr_arena_outwait(void) {
+  wr_lock_take(&wr_arena_list_lock);
+  for (struct wr_arena *other = &wr_arena_default; other != NULL; other = wr_arena_after(other)) {
+    /* They look with this lock held. */
+    wr_lock_take(&other->spans.lock);
+    wr_lock_give(&other->spans.lock);
+  }
+  wr_lock_give(&wr_arena_list_lock);
+}
+
+struct wr_arena *wr_arena_after(struct wr_arena *arena) {
+  struct wr_link *link = arena == &wr_arena_default ? arenas.front : arena->listed.older;
+  return link != NULL ? ARENA_OF(link) : NULL;
+}
+
+void wr_arena_let_go(struct wr_arena *arena) {
+  /* Release: pairs with the acquire of wr_arena_delist. */
+  atomic_fetch_sub_explicit(&arena->holds, 1, memory_order_release);
+}
+
+struct wr_arena *wr_arena_next(struct wr_arena *arena) {
+  struct wr_arena *next;
+  wr_lock_take(&wr_arena_list_lock);
+  /* One that was taken out of the list meanwhile still knows what followed it then, which may have
+   * ended since: so the list is gone through by number. */
+  next = &wr_arena_default;
+  while (arena != NULL && next != NULL && next->id <= arena->id)
+    next = wr_arena_after(next);
+  if (next != NULL)
+    wr_counter_add(&next->holds, 1);
+  wr_lock_give(&wr_arena_list_lock);
+  if (arena != NULL)
+    wr_arena_let_go(arena);
+  return next;
+}
+
+struct wr_arena *wr_arena_in_buffer(const void *address) {
+  struct wr_arena *found = NULL;
+  if (wr_counter_read(&buffer_count) == 0)
+    return NULL;
+  wr_lock_take(&buffers_lock);
+  for (struct wr_link *link = buffers.front; link != NULL; link = link->older) {
+    struct wr_arena *arena = WR_LIST_MEMBER(link, struct wr_arena, buffers);
+    if ((uintptr_t)address - (uintptr_t)arena->buffer >= arena->buffer_size)
+      continue;
+    /* The buffer may be a block of another such arena: the innermost is meant, and it was made
+     * after the other, so it comes first. */
+    found = arena;
+    break;
+  }
+  wr_lock_give(&buffers_lock);
+  return found;
 }
 
 void wr_arena_lock_all(struct wr_arena *arena) {
@@ -28,4 +144,23 @@ void wr_arena_forked(struct wr_arena *arena) {
   wr_lock_init(&arena->meta.lock);
   wr_lock_init(&arena->spans.lock);
   wr_lock_init(&arena->spans.growing);
+  /* Whoever held it is not in this process. */
+  arena->spans.pending = 0;
+  wr_counter_set(&arena->holds, 0);
+}
+
+void wr_arena_lock_lists(void) {
+  wr_lock_hold(&wr_arena_list_lock);
+  /* Its holders take no other lock, so it may as well be taken here. */
+  wr_lock_hold(&buffers_lock);
+}
+
+void wr_arena_unlock_lists(void) {
+  wr_lock_give(&buffers_lock);
+  wr_lock_give(&wr_arena_list_lock);
+}
+
+void wr_arena_forked_lists(void) {
+  wr_lock_init(&buffers_lock);
+  wr_lock_init(&wr_arena_list_lock);
 }

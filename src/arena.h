@@ -1,19 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An arena: a page source with weir's own memory, the spans cut from it, and the heaps whose slabs
- * they are. The process has one, in static memory, valid when it is zero and not yet initialised.
+ * they are. The process has one in static memory, valid when it is zero and not yet initialised,
+ * from which malloc is served; and as many others as it makes, each of which has its own structure
+ * in its own memory, and stands in a list. One lock guards the list, the numbers, and which heaps
+ * the threads have (thread.c).
  */
 #ifndef WR_ARENA_H
 #define WR_ARENA_H
+
+#include <stdint.h>
 
 #include "meta.h"
 #include "options.h"
 #include "source.h"
 #include "span.h"
 
+#define WR_ARENA_NAME_BYTES 32
+
 /* The small parts come first: what bring-up writes, and what taking and giving a payload reads, is
  * one page of the default arena. */
 struct wr_arena {
+  size_t id; /* where each thread's table has its heap; 0 is the default arena. Constant */
   struct wr_source source;
   struct wr_meta meta;
   /* Every heap ever made, newest first; heaps are never unmade. Release when one is added, acquire
@@ -21,10 +29,22 @@ struct wr_arena {
   _Atomic(struct wr_heap *) heaps;
   wr_counter heap_count;
   wr_counter out_of_memory;
+  wr_counter over_limit;
   struct wr_spans spans;
+  struct wr_heap *idle;          /* heaps without a thread; guarded by thread.c's lock */
+  struct wr_link listed;         /* in the list of arenas, lowest id first */
+  struct wr_link buffers;        /* in the list of those in a buffer */
+  wr_counter holds;              /* who goes through the list and is here keeps it from ending */
+  struct wr_pagemap_range range; /* in a buffer: finds its spans */
+  char *buffer;                  /* the caller's, or NULL */
+  size_t buffer_size;
+  char name[WR_ARENA_NAME_BYTES];
 };
 
 extern struct wr_arena wr_arena_default;
+
+/* Guards the list of arenas. Taken before all other locks. */
+extern struct wr_lock wr_arena_list_lock;
 
 /* The newest heap, linked by wr_heap.next, or NULL. */
 WR_INLINE struct wr_heap *wr_arena_heaps(struct wr_arena *arena) {
@@ -32,13 +52,44 @@ WR_INLINE struct wr_heap *wr_arena_heaps(struct wr_arena *arena) {
   return atomic_load_explicit(&arena->heaps, memory_order_acquire);
 }
 
+WR_INLINE struct wr_arena *wr_arena_of(const struct wr_span *span) {
+  return WR_LIST_MEMBER(span->spans, struct wr_arena, spans);
+}
+
 /* Takes over a source that is filled in; `hint` is where its address space may begin, or NULL. */
 void wr_arena_init(struct wr_arena *arena, size_t mark, void *hint);
+
+/* Gives the arena the lowest number that is free, and lists it. */
+void wr_arena_enlist(struct wr_arena *arena);
+/* Takes it out of the list, and waits until nobody who went through it is here. */
+void wr_arena_delist(struct wr_arena *arena);
+
+/* Whoever looks at what lies beside his own address space may have found a descriptor of an arena
+ * that ends. When this returns, after its address space was forgotten, nobody has it any more. */
+void wr_arena_outwait(void);
+
+/*
+ * To go through all arenas, the default one first, without a lock: from NULL to NULL. The one that
+ * is returned does not end before the next is asked for.
+ */
+struct wr_arena *wr_arena_next(struct wr_arena *arena);
+/* Ends what a count in wr_arena.holds began. */
+void wr_arena_let_go(struct wr_arena *arena);
+/* The next one, or NULL, for the holder of the list's lock; nothing is held. */
+struct wr_arena *wr_arena_after(struct wr_arena *arena);
+
+/* The arena in a buffer in which the address lies, or NULL. Time in proportion to the number of
+ * those. */
+struct wr_arena *wr_arena_in_buffer(const void *address);
 
 /* Before fork: takes every lock of the arena, in order. After it, in the parent: gives them back;
  * in the child: makes them new. */
 void wr_arena_lock_all(struct wr_arena *arena);
 void wr_arena_unlock_all(struct wr_arena *arena);
 void wr_arena_forked(struct wr_arena *arena);
+/* The same for the lists, with the list's lock before all of those of any arena. */
+void wr_arena_lock_lists(void);
+void wr_arena_unlock_lists(void);
+void wr_arena_forked_lists(void);
 
 #endif

@@ -4,8 +4,6 @@
  */
 #include "extent.h"
 
-/* More than one operation can use while it holds the lock. */
-#define SPARES_WANTED 4
 /* Address space is mapped in steps of an eighth of what there is, between these. The upper bound
  * keeps what a process that locks its memory pays for in advance small. */
 #define STEP_MIN ((size_t)256 << 10)
@@ -27,11 +25,29 @@ static void give_spare(struct wr_spans *spans, struct wr_span *span) {
   wr_counter_add(&spans->spares, 1);
 }
 
-bool wr_extent_stock(struct wr_spans *spans) {
-  struct wr_span_batch *batch;
-  if (WR_LIKELY(wr_counter_read(&spans->spares) >= SPARES_WANTED))
-    return true;
-  batch = wr_meta_take(spans->meta, sizeof *batch, 128);
+size_t wr_extent_committed(const struct wr_spans *spans) {
+  return wr_counter_read(&spans->resident) + wr_counter_read(&spans->slab_active) +
+         wr_counter_read(&spans->meta->used);
+}
+
+void *wr_extent_take_own(struct wr_spans *spans, size_t size, size_t alignment) {
+  void *taken = NULL;
+  bool allowed;
+  wr_lock_take(&spans->lock);
+  allowed = wr_extent_allows(spans, size);
+  spans->pending += allowed ? size : 0;
+  wr_lock_give(&spans->lock);
+  if (!allowed)
+    return NULL;
+  taken = wr_meta_take(spans->meta, size, alignment);
+  wr_lock_take(&spans->lock);
+  spans->pending -= size;
+  wr_lock_give(&spans->lock);
+  return taken;
+}
+
+static bool add_batch(struct wr_spans *spans) {
+  struct wr_span_batch *batch = wr_extent_take_own(spans, sizeof *batch, 128);
   if (batch == NULL)
     return false;
   wr_lock_take(&spans->lock);
@@ -44,6 +60,25 @@ bool wr_extent_stock(struct wr_spans *spans) {
   wr_counter_add(&spans->spares, WR_SPAN_BATCH);
   wr_lock_give(&spans->lock);
   return true;
+}
+
+bool wr_extent_stock_up(struct wr_spans *spans, size_t count) {
+  while (wr_counter_read(&spans->spares) < count + WR_EXTENT_SPARES)
+    if (!add_batch(spans))
+      return false;
+  return true;
+}
+
+bool wr_extent_stock(struct wr_spans *spans) {
+  return WR_LIKELY(wr_counter_read(&spans->spares) >= WR_EXTENT_SPARES) || add_batch(spans);
+}
+
+void wr_extent_record(const struct wr_spans *spans, const void *address, size_t length,
+                      struct wr_span *span) {
+  if (WR_LIKELY(spans->range == NULL))
+    wr_pagemap_set(address, length, span);
+  else
+    wr_pagemap_range_set(spans->range, address, length, span);
 }
 
 unsigned wr_extent_next_class(const struct wr_list *lists, uint64_t *bits, unsigned class) {
@@ -69,8 +104,9 @@ static void set_units(struct wr_span *span, size_t units) {
 }
 
 static void record_ends(struct wr_span *span) {
-  wr_pagemap_set(span->base, WR_UNIT, span);
-  wr_pagemap_set(span->base + wr_extent_length(span) - WR_UNIT, WR_UNIT, span);
+  size_t unit = wr_extent_unit(span->spans);
+  wr_extent_record(span->spans, span->base, unit, span);
+  wr_extent_record(span->spans, span->base + wr_extent_length(span) - unit, unit, span);
 }
 
 static void add_free(struct wr_spans *spans, struct wr_span *span) {
@@ -90,7 +126,7 @@ void wr_extent_remove(struct wr_spans *spans, struct wr_span *span) {
 }
 
 struct wr_span *wr_extent_find(const struct wr_spans *spans, const char *address) {
-  struct wr_span *span = wr_pagemap_find(address);
+  struct wr_span *span = wr_extent_at(spans, address);
   return span != NULL && span->spans == spans && span->base == address &&
                  wr_extent_owner(span) != WR_OWNER_NONE
              ? span
@@ -99,7 +135,7 @@ struct wr_span *wr_extent_find(const struct wr_spans *spans, const char *address
 
 /* The free span that ends at `address`, or NULL. */
 static struct wr_span *free_before(const struct wr_spans *spans, const char *address) {
-  struct wr_span *span = wr_pagemap_find(address - 1);
+  struct wr_span *span = wr_extent_at(spans, address - 1);
   return span != NULL && span->spans == spans && wr_extent_owner(span) == WR_OWNER_FREE &&
                  span->base + wr_extent_length(span) == address
              ? span
@@ -130,7 +166,7 @@ void wr_extent_join(struct wr_spans *spans, struct wr_span *span) {
 
 /* Cuts what is behind `units` units off `span`, which is in no list, into `rest`. */
 static void cut(struct wr_span *span, unsigned units, struct wr_span *rest) {
-  size_t length = (size_t)units << WR_UNIT_SHIFT;
+  size_t length = (size_t)units << span->spans->shift;
   size_t both = wr_extent_touched(span), dirty = span->dirty;
   rest->base = span->base + length;
   rest->dirty = dirty > length ? dirty - length : 0;
@@ -151,7 +187,7 @@ struct wr_span *wr_extent_cut(struct wr_spans *spans, struct wr_span *span, size
   rest->probed = span->probed;
   span->member.epoch = rest->member.epoch = spans->retain.epoch - 1;
   span->member.stamp = rest->member.stamp = spans->retain.clock++;
-  wr_pagemap_set(rest->base, WR_UNIT, rest);
+  wr_extent_record(spans, rest->base, wr_extent_unit(spans), rest);
   return rest;
 }
 
@@ -179,6 +215,8 @@ struct wr_span *wr_extent_take(struct wr_spans *spans, unsigned class, size_t un
 static size_t shortfall(struct wr_spans *spans, size_t units) {
   struct wr_span *last;
   size_t there = 0;
+  if (spans->mortal)
+    return units;
   wr_lock_take(&spans->lock);
   last = free_before(spans, spans->end);
   if (last != NULL && last->units < units)
@@ -190,6 +228,8 @@ static size_t shortfall(struct wr_spans *spans, size_t units) {
 bool wr_extent_is_last(struct wr_spans *spans, const struct wr_span *span) {
   const struct wr_span *last;
   const char *end;
+  if (spans->mortal)
+    return false;
   wr_lock_take(&spans->lock);
   last = spans->end != NULL ? free_before(spans, spans->end) : NULL;
   end = last != NULL ? last->base : spans->end;
@@ -204,7 +244,12 @@ void wr_extent_forget(struct wr_spans *spans, struct wr_span *span) {
 
 bool wr_extent_unmap(struct wr_spans *spans, struct wr_span *span) {
   size_t length = wr_extent_length(span);
-  bool unmapped = wr_source_unmap(spans->source, span->base, length) == 0;
+  bool unmapped;
+  /* Before somebody else can be given the range: whoever looks what lies beside his own would find
+   * the descriptor, and it may be gone by then. */
+  if (spans->mortal)
+    wr_extent_record(spans, span->base, length, NULL);
+  unmapped = wr_source_unmap(spans->source, span->base, length) == 0;
   /* A process may have no more mappings, and unmapping can make two of one. */
   if (!unmapped && span->dirty > 0 && wr_source_purge(spans->source, span->base, span->dirty) == 0)
     span->dirty = 0;
@@ -235,39 +280,41 @@ void wr_extent_unmap_free(struct wr_spans *spans, size_t units) {
   }
 }
 
-static bool map(struct wr_spans *spans, size_t length, void **address) {
-  size_t eighth = wr_bits_down(wr_counter_read(&spans->mapped) / 8, WR_UNIT);
+static bool map(struct wr_spans *spans, size_t *length, void **address) {
+  size_t unit = wr_extent_unit(spans);
+  size_t eighth = wr_bits_down(wr_counter_read(&spans->mapped) / 8, unit);
   size_t step = wr_bits_min(wr_bits_max(eighth, STEP_MIN), STEP_MAX);
-  if (step > length && wr_source_map(spans->source, spans->end, step, WR_UNIT, address) == 0)
-    length = step;
-  else if (wr_source_map(spans->source, spans->end, length, WR_UNIT, address) != 0)
+  /* The address space of arenas that come and go is the system's to arrange. */
+  void *hint = spans->mortal ? NULL : spans->end;
+  if (step > *length && wr_source_map(spans->source, hint, step, unit, address) == 0)
+    *length = step;
+  else if (wr_source_map(spans->source, hint, *length, unit, address) != 0)
     return false;
-  if (!wr_pagemap_cover(spans->meta, *address, length)) {
-    (void)wr_source_unmap(spans->source, *address, length);
+  if (spans->range == NULL && !wr_pagemap_cover(spans->map_meta, *address, *length)) {
+    (void)wr_source_unmap(spans->source, *address, *length);
     return false;
   }
-  spans->end = (char *)*address + length;
+  spans->end = (char *)*address + *length;
   return true;
 }
 
 bool wr_extent_grow(struct wr_spans *spans, size_t units, bool all) {
-  size_t missing = all ? units : shortfall(spans, units);
+  size_t length = (all ? units : shortfall(spans, units)) << spans->shift;
   struct wr_span *span;
   void *address;
-  size_t length;
-  if (!map(spans, missing << WR_UNIT_SHIFT, &address)) {
+  if (!map(spans, &length, &address)) {
     wr_extent_unmap_free(spans, 1);
-    if (!map(spans, units << WR_UNIT_SHIFT, &address))
+    length = units << spans->shift;
+    if (!map(spans, &length, &address))
       return false;
   }
-  length = (size_t)(spans->end - (char *)address);
   wr_lock_take(&spans->lock);
   span = take_spare(spans);
   if (span != NULL) {
     wr_counter_bump(&spans->mapped, length);
     span->base = address;
     span->user = NULL;
-    set_units(span, length >> WR_UNIT_SHIFT);
+    set_units(span, length >> spans->shift);
     wr_extent_join(spans, span);
   }
   wr_lock_give(&spans->lock);

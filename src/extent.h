@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Address space in spans: runs of 64 KiB units, each with a descriptor. A span is a payload block,
- * a slab, retained (free, and its memory may be resident), or free address space whose memory is
- * not resident. Here are the descriptors of all of them, and the free address space: joined with
- * its neighbours, cut, mapped when there is too little, unmapped when there is too much.
+ * Address space in spans: runs of units (64 KiB, or less in a buffer), each with a descriptor. A
+ * span is a payload block, a slab, retained (free, and its memory may be resident), or free address
+ * space whose memory is not resident. Here are the descriptors of all of them, and the free address
+ * space: joined with its neighbours, cut, mapped when there is too little, unmapped when there is
+ * too much.
  *
  * One lock, wr_spans.lock, guards the lists; it is never held across a system call. "Under the
  * lock" means that one. Descriptors are never unmapped and never change their arena, so that a
@@ -46,7 +47,7 @@ struct wr_spans;
  */
 struct wr_span {
   _Atomic(uintptr_t) owner;
-  char *base;             /* a multiple of WR_UNIT; constant while the span is in use */
+  char *base;             /* a multiple of the unit; constant while the span is in use */
   struct wr_spans *spans; /* constant */
   union {
     struct wr_link doubt; /* retained, while not probed: in wr_spans.doubtful */
@@ -104,6 +105,10 @@ struct wr_spans {
   struct wr_lock growing; /* one thread at a time maps address space */
   struct wr_retain retain;
   size_t page;         /* bytes in a page of the source */
+  size_t limit;        /* of the committed bytes; SIZE_MAX is none. Constant */
+  unsigned shift;      /* a unit is 1 << shift bytes; constant */
+  bool mortal;         /* comes and goes: the descriptors may be unmapped some day, and the system
+                          chooses the addresses; constant */
   wr_counter resident; /* touched bytes of payloads and retained spans. Like those below,
                           written under the lock */
   wr_counter peak_active;
@@ -125,6 +130,9 @@ struct wr_spans {
   wr_counter spares;       /* how many */
   struct wr_span_batch *batches;
   char *end;                               /* behind the last range mapped; guarded by `growing` */
+  size_t pending;                          /* bytes about to be taken for weir's own structures */
+  struct wr_meta *map_meta;                /* memory for the page map */
+  const struct wr_pagemap_range *range;    /* what resolves addresses; NULL: the page map */
   uint64_t retained_bits[WR_RETAIN_WORDS]; /* which lists of `retained` may have members */
   uint64_t bin_bits[WR_RETAIN_WORDS];
   struct wr_list retained[WR_RETAIN_CLASSES]; /* by span class, last freed in front */
@@ -152,10 +160,44 @@ WR_INLINE uint64_t wr_extent_bit(unsigned class) {
   return (uint64_t)1 << class % 64;
 }
 
+WR_INLINE size_t wr_extent_unit(const struct wr_spans *spans) {
+  return (size_t)1 << spans->shift;
+}
+
+/* How many units hold `bytes` bytes. */
+WR_INLINE size_t wr_extent_units(const struct wr_spans *spans, size_t bytes) {
+  return wr_bits_up(bytes, wr_extent_unit(spans)) >> spans->shift;
+}
+
 /* Bytes of address space in a span. */
 WR_INLINE size_t wr_extent_length(const struct wr_span *span) {
-  return (size_t)span->units << WR_UNIT_SHIFT;
+  return (size_t)span->units << span->spans->shift;
 }
+
+/* The span recorded for the unit of an address, or NULL; see wr_pagemap_find. */
+WR_INLINE struct wr_span *wr_extent_at(const struct wr_spans *spans, const void *address) {
+  if (WR_LIKELY(spans->range == NULL))
+    return wr_pagemap_find(address);
+  return wr_pagemap_range_holds(spans->range, address)
+             ? wr_pagemap_range_find(spans->range, address)
+             : NULL;
+}
+
+/* Records `span` for every unit of a part of its arena's address space. */
+void wr_extent_record(const struct wr_spans *spans, const void *address, size_t length,
+                      struct wr_span *span);
+
+/* Bytes that may be resident: blocks, free memory that is kept, and weir's own. No lock. */
+size_t wr_extent_committed(const struct wr_spans *spans);
+
+/* Whether the limit allows `bytes` more. Under the lock. */
+WR_INLINE bool wr_extent_allows(const struct wr_spans *spans, size_t bytes) {
+  return WR_LIKELY(spans->limit == SIZE_MAX) ||
+         wr_extent_committed(spans) + spans->pending + bytes <= spans->limit;
+}
+
+/* As wr_meta_take, for the arena's own structures, as far as the limit allows. Without the lock. */
+void *wr_extent_take_own(struct wr_spans *spans, size_t size, size_t alignment);
 
 /* The class of a span of at least `units` units; *rounded is that class's length in units. */
 WR_INLINE unsigned wr_extent_class(size_t units, size_t *rounded) {
@@ -165,9 +207,14 @@ WR_INLINE unsigned wr_extent_class(size_t units, size_t *rounded) {
   return shift * 8 + (unsigned)steps - 1;
 }
 
+/* Descriptors that are there when it begins: more than one operation uses. */
+#define WR_EXTENT_SPARES 4
+
 /* Makes sure that an operation under the lock finds descriptors. False when memory is out. Without
  * the lock. */
 bool wr_extent_stock(struct wr_spans *spans);
+/* The same for so many operations. */
+bool wr_extent_stock_up(struct wr_spans *spans, size_t count);
 
 /* The first class from `class` on whose list has members, or WR_RETAIN_CLASSES. A bit is cleared
  * here, when its list is found empty, because a list that empties fills again soon. */

@@ -8,20 +8,19 @@
 #include "heap.h"
 
 /* What is not a good block of a listed slab of the thread's own heap: everything else, NULL and
- * misuse included. */
+ * misuse included. `span` is what the block's address leads to, or NULL. */
 void wr_free_slow(void *block, struct wr_span *span);
 
 /* A block of the thread's own heap that did not pass the cheap checks. */
 void wr_free_suspect(void *block, struct wr_span *slab);
 
 /* Finds the span of a live block and how many bytes of it may be used; stops the program when
- * `block` is none. No lock. */
+ * `block` is none. No lock, but for that of the list of arenas in buffers. */
 struct wr_span *wr_free_find(const void *block, size_t *usable);
 
-WR_INLINE void wr_free_give(void *block) {
-  struct wr_span *span = wr_pagemap_find(block);
-  struct wr_heap *heap = wr_heap_self;
-  /* Acquire: pairs with the releases in enlist (heap.c) and set_owner (span.c). */
+/* Gives a block back that lies in `span`, which most likely is a slab of the thread's `heap`. */
+WR_INLINE void wr_free_quick(struct wr_heap *heap, struct wr_span *span, void *block) {
+  /* Acquire: pairs with the releases in enlist (heap.c) and wr_extent_set_owner. */
   if (WR_UNLIKELY(span == NULL ||
                   atomic_load_explicit(&span->owner, memory_order_acquire) != (uintptr_t)heap)) {
     wr_free_slow(block, span);
@@ -34,6 +33,16 @@ WR_INLINE void wr_free_give(void *block) {
   }
 #endif
   wr_heap_give(heap, span, block);
+}
+
+/* A block that is most likely the default arena's. */
+WR_INLINE void wr_free_give(void *block) {
+  wr_free_quick(wr_heap_self, wr_pagemap_find(block), block);
+}
+
+/* A block that is most likely of this arena, which is not the default one. */
+WR_INLINE void wr_free_give_in(struct wr_arena *arena, void *block) {
+  wr_free_quick(wr_heap_in(arena), wr_extent_at(&arena->spans, block), block);
 }
 
 #endif

@@ -20,6 +20,9 @@ struct wr_heap wr_heap_dead = {.current = NO_SLABS};
 
 WR_TLS struct wr_heap *wr_heap_self = &wr_heap_unborn;
 
+struct wr_heap_table wr_heap_no_table;
+WR_TLS struct wr_heap_table *wr_heap_table = &wr_heap_no_table;
+
 /* Only the lock's holder changes the tag. */
 static bool is_full(const struct wr_span *slab) {
   return (atomic_load_explicit(&slab->owner, memory_order_relaxed) & WR_OWNER_FULL) != 0;
@@ -120,7 +123,7 @@ static void put_back(struct wr_heap *heap, struct wr_span *slab, void *block) {
 }
 
 static struct wr_span *slab_of(const struct wr_heap *heap, const struct wr_block *block) {
-  struct wr_span *slab = wr_pagemap_find(block);
+  struct wr_span *slab = wr_extent_at(&heap->arena->spans, block);
   /* A link that was overwritten after its block was freed leads elsewhere. */
   if (slab == NULL ||
       wr_heap_of(atomic_load_explicit(&slab->owner, memory_order_relaxed)) != heap ||
@@ -184,7 +187,8 @@ static void drain(struct wr_heap *heap, size_t limit) {
     put_back(heap, slab, block);
 }
 
-/* Carves a slab without a free block. *stale is set when that gives one block. Owner. */
+/* Carves a slab without a free block. *stale is set when that gives one block. False when all is
+ * carved, or the limit reached. Owner. */
 static bool carve(struct wr_span *slab, size_t *stale) {
   const void *first = slab->bump;
   size_t dirty = wr_slab_stale(slab, first);
@@ -199,7 +203,7 @@ static bool carve(struct wr_span *slab, size_t *stale) {
 static bool has_block(struct wr_span *slab, size_t *stale) {
   wr_slab_reopen(slab);
   if (wr_slab_free(slab) == NULL)
-    return (size_t)(slab->bump - slab->base) < slab->extent && carve(slab, stale);
+    return !wr_slab_is_carved(slab) && carve(slab, stale);
   wr_slab_verify(slab);
   return true;
 }
@@ -231,13 +235,16 @@ static struct wr_span *find_listed(struct wr_heap *heap, unsigned class, size_t 
     }
     if (slab == first)
       break;
-    if (is_idle(slab) || (!slab->dry && heap->dry[class] >= WR_HEAP_DRY_MAX)) {
+    /* One that the limit keeps from being carved has blocks left, and stays listed. */
+    if (wr_slab_is_carved(slab) &&
+        (is_idle(slab) || (!slab->dry && heap->dry[class] >= WR_HEAP_DRY_MAX))) {
       tag_full(heap, slab);
       continue;
     }
     if (first == NULL)
       first = slab;
-    set_dry(heap, slab, true);
+    if (wr_slab_is_carved(slab))
+      set_dry(heap, slab, true);
     wr_list_remove(listed, &slab->listed);
     wr_list_add_back(listed, &slab->listed);
   }
@@ -261,8 +268,11 @@ static struct wr_span *find_slab(struct wr_heap *heap, unsigned class, size_t *s
   slab = wr_slab_make(&heap->arena->spans, class, heap);
   if (slab == NULL)
     return NULL;
+  if (!carve(slab, stale)) {
+    wr_slab_retire(slab);
+    return NULL;
+  }
   wr_list_add_front(&heap->listed[class], &slab->listed);
-  (void)carve(slab, stale);
   return slab;
 }
 
@@ -338,22 +348,11 @@ bool wr_heap_is_free(struct wr_heap *heap, struct wr_span *slab, const void *blo
   return found;
 }
 
-/* The fence pairs with itself: a heap that is made while the mark is set either is in the list, or
- * its maker, who calls this after it has listed it, reads the new mark. */
-static void set_patience(struct wr_heap *heap) {
-  const wr_counter *mark = &heap->arena->spans.retain.mark;
-  size_t read;
-  /* Of two threads that set the mark at once, the one that is late here sees the other's. */
-  do {
-    atomic_thread_fence(memory_order_seq_cst);
-    read = wr_counter_read(mark);
-    wr_counter_set(&heap->patience, wr_bits_min(read, WR_HEAP_PIN_MAX) >> WR_REMOTE_UNIT_SHIFT);
-    atomic_thread_fence(memory_order_seq_cst);
-  } while (wr_counter_read(mark) != read);
-}
-
 struct wr_heap *wr_heap_make(struct wr_arena *arena) {
-  struct wr_heap *heap = wr_meta_take(&arena->meta, sizeof *heap, 128);
+  struct wr_heap *heap = wr_extent_take_own(&arena->spans, sizeof *heap, 128);
+  /* In a buffer, what was set aside for weir's own structures may be used up. */
+  if (heap == NULL && arena->buffer != NULL)
+    heap = wr_span_take_own(&arena->spans, sizeof *heap);
   if (heap == NULL)
     return NULL;
   for (unsigned class = 0; class < WR_CLASSES; class ++)
@@ -364,7 +363,7 @@ struct wr_heap *wr_heap_make(struct wr_arena *arena) {
   while (!atomic_compare_exchange_weak_explicit(&arena->heaps, &heap->next, heap,
                                                 memory_order_release, memory_order_relaxed))
     continue;
-  set_patience(heap);
+  wr_heap_set_patience(heap);
   wr_counter_add(&arena->heap_count, 1);
   return heap;
 }
@@ -388,13 +387,13 @@ static bool is_still(struct wr_heap *heap, struct wr_span *slab, size_t ours) {
  * Gives back the empty slab of a class. When the thread may be about to take a block of it, only
  * its memory can go, and the slab stays the heap's: it joins `stolen`, out of every list.
  */
-static void release_empty(struct wr_heap *heap, unsigned class, bool attended,
+static void release_empty(struct wr_heap *heap, unsigned class, bool theirs,
                           struct wr_list *stolen) {
   struct wr_span *slab = wr_heap_pinned(heap, class);
   struct wr_span *expected = slab;
   if (slab == NULL || wr_slab_used(slab) != 0)
     return;
-  if (!attended || is_still(heap, slab, 0)) {
+  if (!theirs || is_still(heap, slab, 0)) {
     release(heap, slab);
     return;
   }
@@ -479,8 +478,7 @@ static void sweep_deferred(struct wr_heap *heap) {
   heap->deferred_limit = 2 * heap->deferred_amount + wr_counter_read(&heap->patience);
 }
 
-/* Gives back the slabs that are empty and not pinned: those whose memory was taken, of a heap that
- * has no thread any more. */
+/* Gives back the slabs that are empty and not pinned: those whose memory was taken. Owner. */
 static void release_rest(struct wr_heap *heap) {
   for (unsigned class = 0; class < WR_CLASSES; class ++) {
     struct wr_link *link = heap->listed[class].front;
@@ -493,11 +491,16 @@ static void release_rest(struct wr_heap *heap) {
   }
 }
 
+/* Whether the heap's thread is another than the caller, and may be taking and giving. */
+static bool is_anothers(const struct wr_heap *heap) {
+  return wr_heap_is_attended(heap) && !wr_heap_is_own(heap);
+}
+
 void wr_heap_help(struct wr_heap *heap) {
   bool more = true;
   while (more) {
     wr_lock_take(&heap->lock);
-    if (wr_heap_is_attended(heap)) {
+    if (is_anothers(heap)) {
       more = drain_for(heap, DRAIN_LIMIT);
       if (!more && heap->deferred_amount > heap->deferred_limit)
         sweep_deferred(heap);
@@ -512,15 +515,15 @@ void wr_heap_help(struct wr_heap *heap) {
 
 void wr_heap_trim(struct wr_heap *heap) {
   struct wr_list stolen = {NULL, NULL};
-  bool attended;
+  bool theirs;
   wr_heap_help(heap);
   wr_lock_take(&heap->lock);
-  attended = wr_heap_is_attended(heap);
-  if (attended)
+  theirs = is_anothers(heap);
+  if (theirs)
     sweep_deferred(heap);
   for (unsigned class = 0; class < WR_CLASSES; class ++)
-    release_empty(heap, class, attended, &stolen);
-  if (!attended)
+    release_empty(heap, class, theirs, &stolen);
+  if (!theirs)
     release_rest(heap);
   wr_lock_give(&heap->lock);
   wr_keep_settle(&heap->arena->spans);
@@ -536,29 +539,26 @@ void wr_heap_trim(struct wr_heap *heap) {
   wr_lock_give(&heap->lock);
 }
 
-size_t wr_heap_trim_all(struct wr_arena *arena, size_t keep) {
-  size_t before = wr_counter_read(&arena->spans.purged_bytes);
-  for (struct wr_heap *heap = wr_arena_heaps(arena); heap != NULL; heap = heap->next)
-    wr_heap_trim(heap);
-  (void)wr_keep_reduce(&arena->spans, keep);
-  return wr_counter_read(&arena->spans.purged_bytes) - before;
-}
-
-void wr_heap_set_mark(struct wr_arena *arena, size_t mark) {
-  wr_keep_set_mark(&arena->spans, mark);
-  atomic_thread_fence(memory_order_seq_cst);
-  for (struct wr_heap *heap = wr_arena_heaps(arena); heap != NULL; heap = heap->next)
-    set_patience(heap);
-  if (mark < WR_HEAP_PIN_MAX)
-    (void)wr_heap_trim_all(arena, mark);
-}
-
 void wr_heap_attend(struct wr_heap *heap, bool attended) {
   wr_lock_take(&heap->lock);
   atomic_store_explicit(&heap->attended, attended, memory_order_relaxed);
   wr_lock_give(&heap->lock);
   if (!attended)
     wr_heap_trim(heap);
+}
+
+void wr_heap_reset(struct wr_heap *heap) {
+  wr_lock_take(&heap->lock);
+  for (unsigned class = 0; class < WR_CLASSES; class ++) {
+    wr_heap_set_current(heap, class, &no_slab);
+    set_pinned(heap, class, NULL);
+    heap->listed[class] = heap->refilled[class] = (struct wr_list){NULL, NULL};
+    heap->dry[class] = 0;
+  }
+  heap->incoming = heap->deferred = NULL;
+  heap->deferred_amount = 0;
+  (void)wr_remote_take_all(&heap->remote);
+  wr_lock_give(&heap->lock);
 }
 
 void wr_heap_each_pending(struct wr_heap *heap,

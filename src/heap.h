@@ -62,9 +62,42 @@ extern WR_TLS struct wr_heap *wr_heap_self;
 extern struct wr_heap wr_heap_unborn;
 extern struct wr_heap wr_heap_dead;
 
+/*
+ * The heaps that a thread has of other arenas than the default one, by the arena's number; the
+ * unborn one where it has none. Read by its thread; written under the lock of the list of arenas,
+ * by its thread or by that which ends an arena.
+ */
+struct wr_heap_table {
+  size_t count;
+  struct wr_heap_table *next; /* in a list of thread.c */
+  _Atomic(struct wr_heap *) heap[];
+};
+
+/* The thread's table: a static one of no heaps before it is needed, and after the thread's end. */
+extern WR_TLS struct wr_heap_table *wr_heap_table;
+extern struct wr_heap_table wr_heap_no_table;
+
 /* Whether it is a heap with slabs, and so the thread's own. */
 WR_INLINE bool wr_heap_is_alive(const struct wr_heap *heap) {
   return WR_LIKELY(heap != &wr_heap_unborn && heap != &wr_heap_dead);
+}
+
+/* The thread's heap of an arena that is not the default one; the unborn one if it has none. */
+WR_INLINE struct wr_heap *wr_heap_in(const struct wr_arena *arena) {
+  struct wr_heap_table *table = wr_heap_table;
+  if (WR_UNLIKELY(arena->id >= table->count))
+    return &wr_heap_unborn;
+  return atomic_load_explicit(&table->heap[arena->id], memory_order_relaxed);
+}
+
+/* The same for any arena. */
+WR_INLINE struct wr_heap *wr_heap_own(const struct wr_arena *arena) {
+  return arena == &wr_arena_default ? wr_heap_self : wr_heap_in(arena);
+}
+
+/* Whether a heap of whatever arena is the thread's. */
+WR_INLINE bool wr_heap_is_own(const struct wr_heap *heap) {
+  return heap == wr_heap_self || heap == wr_heap_in(heap->arena);
 }
 
 WR_INLINE struct wr_heap *wr_heap_of(uintptr_t owner) {
@@ -133,18 +166,24 @@ struct wr_heap *wr_heap_make(struct wr_arena *arena);
 /* Gives it a thread, or none: then its empty slabs are given back. */
 void wr_heap_attend(struct wr_heap *heap, bool attended);
 
+/* Forgets all slabs, and what others have freed. Nobody may use the heap meanwhile. */
+void wr_heap_reset(struct wr_heap *heap);
+
 /*
  * Gives back every empty slab of the heap, without the help of its thread, and puts back what other
- * threads have freed of its full slabs (of all its slabs, if it has no thread). Where the system
- * has no barrier for other threads, the empty slabs that are current stay. Takes the heap's lock;
- * purges outside it. Slabs that its thread cannot be using go to the arena, to be retained there as
- * far as the mark allows.
+ * threads have freed of its full slabs (of all its slabs, if it has no thread or its thread calls).
+ * Where the system has no barrier for other threads, the empty slabs that are current stay. Takes
+ * the heap's lock; purges outside it. Slabs that its thread cannot be using go to the arena, to be
+ * retained there as far as the mark allows.
  */
 void wr_heap_trim(struct wr_heap *heap);
 
 /* Trims every heap of the arena, then the retained spans down to `keep` bytes. Returns how many
  * bytes went back to the kernel meanwhile. */
 size_t wr_heap_trim_all(struct wr_arena *arena, size_t keep);
+
+/* Reads the arena's mark for wr_heap.patience. */
+void wr_heap_set_patience(struct wr_heap *heap);
 
 /* Sets the arena's mark and gives the excess back; empty slabs too, when the mark is too low for
  * any heap to keep one. */

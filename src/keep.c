@@ -5,7 +5,7 @@
 #include "keep.h"
 
 /* Free ranges of 256 MiB and more go back: address space may be limited, and memory is promised. */
-#define UNMAP_UNITS ((size_t)(256 << 20) >> WR_UNIT_SHIFT)
+#define UNMAP_BYTES ((size_t)256 << 20)
 /* How many retained spans an aligned request looks at. */
 #define ALIGNED_TRIES 8
 /* How many spans are looked at to lengthen another, and to be lengthened. */
@@ -28,9 +28,7 @@ WR_HOT void wr_keep_count_active(struct wr_spans *spans) {
 }
 
 void wr_keep_count_committed(struct wr_spans *spans) {
-  wr_counter_peak(&spans->peak_committed, wr_counter_read(&spans->resident) +
-                                              wr_counter_read(&spans->slab_active) +
-                                              wr_counter_read(&spans->meta->used));
+  wr_counter_peak(&spans->peak_committed, wr_extent_committed(spans));
 }
 
 void wr_keep_set_touched(struct wr_spans *spans, struct wr_span *span, size_t bytes) {
@@ -277,7 +275,7 @@ static bool probe(struct wr_spans *spans) {
     wr_counter_bump(&spans->retain.total, end - length);
     wr_keep_set_touched(spans, span, end);
     /* Nobody keeps that much address space for nothing. */
-    large = end == 0 && span->units >= UNMAP_UNITS;
+    large = end == 0 && wr_extent_length(span) >= UNMAP_BYTES;
     if (large) {
       remove_retained(spans, span);
       wr_extent_set_owner(span, WR_OWNER_LEAVING);
@@ -375,8 +373,22 @@ size_t wr_keep_reduce(struct wr_spans *spans, size_t target) {
     else
       refusals++;
   }
-  wr_extent_unmap_free(spans, UNMAP_UNITS);
+  wr_extent_unmap_free(spans, UNMAP_BYTES >> spans->shift);
   return given;
+}
+
+bool wr_keep_make_room(struct wr_spans *spans, size_t bytes) {
+  size_t retained, excess;
+  bool room;
+  wr_lock_take(&spans->lock);
+  retained = wr_counter_read(&spans->retain.total);
+  room = wr_extent_allows(spans, bytes);
+  excess = room ? 0 : wr_extent_committed(spans) + spans->pending + bytes - spans->limit;
+  wr_lock_give(&spans->lock);
+  if (room || excess > retained)
+    return room;
+  (void)wr_keep_reduce(spans, retained - excess);
+  return true;
 }
 
 void wr_keep_set_mark(struct wr_spans *spans, size_t mark) {

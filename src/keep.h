@@ -63,6 +63,9 @@ void wr_keep_set_touched(struct wr_spans *spans, struct wr_span *span, size_t by
 size_t wr_keep_reduce(struct wr_spans *spans, size_t target);
 /* Gives the excess over the mark back to the kernel, if there is any. */
 void wr_keep_settle(struct wr_spans *spans);
+/* Gives as much of what is retained back, whatever the mark, that the limit allows `bytes` more;
+ * not if all of it would not do. Whether there is room now. */
+bool wr_keep_make_room(struct wr_spans *spans, size_t bytes);
 /* Sets the mark and gives the excess back. */
 void wr_keep_set_mark(struct wr_spans *spans, size_t mark);
 

@@ -4,9 +4,11 @@
 
 weir_sources = \
   src/weir.c src/weir.h \
+  src/arena_api.c \
   src/process.c src/process.h \
   src/report.c src/report.h \
   src/snapshot.c src/snapshot.h \
+  src/lifetime.c src/lifetime.h \
   src/alloc.c src/alloc.h \
   src/free.c src/free.h \
   src/realloc.c src/realloc.h \
@@ -14,6 +16,7 @@ weir_sources = \
   src/thread.c src/thread.h \
   src/heap.c src/heap.h \
   src/heap_check.c \
+  src/heap_mark.c \
   src/remote.h \
   src/arena.c src/arena.h \
   src/slab.c src/slab.h \

@@ -50,6 +50,13 @@ int wr_os_resident(void *address, size_t length, size_t *end);
 /* Asks for huge pages wherever they fit (true) or for none (false). */
 int wr_os_huge(void *address, size_t length, bool huge);
 
+/* Keeps what is touched of a range in memory until it is unmapped; if the system cannot put that
+ * off, all of it is resident at once. EPERM when that is over the process's limit. Whole pages that
+ * the range has a part in. */
+int wr_os_lock_memory(void *address, size_t length);
+/* Ends that. */
+void wr_os_unlock_memory(void *address, size_t length);
+
 /* Not 0 while the process has one thread; NULL where libc does not tell (glibc does since 2.32). */
 extern char __libc_single_threaded __attribute__((weak));
 #define WR_OS_ALONE (&__libc_single_threaded != NULL && __libc_single_threaded != 0)

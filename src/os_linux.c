@@ -197,6 +197,26 @@ int wr_os_huge(void *address, size_t length, bool huge) {
                 saved);
 }
 
+int wr_os_lock_memory(void *address, size_t length) {
+  size_t page = wr_os_page_size();
+  size_t lead = (uintptr_t)address & (page - 1);
+  void *first = (char *)address - lead;
+  int saved = errno;
+  long got = syscall(SYS_mlock2, first, wr_bits_up(length + lead, page), MLOCK_ONFAULT);
+  if (got != 0 && errno == ENOSYS)
+    got = syscall(SYS_mlock, first, wr_bits_up(length + lead, page));
+  /* mlock(2): ENOMEM over a limit, EPERM where that is 0; and EAGAIN. The range is mapped. */
+  return result(got, saved) == 0 ? 0 : EPERM;
+}
+
+void wr_os_unlock_memory(void *address, size_t length) {
+  size_t page = wr_os_page_size();
+  size_t lead = (uintptr_t)address & (page - 1);
+  int saved = errno;
+  (void)result(syscall(SYS_munlock, (char *)address - lead, wr_bits_up(length + lead, page)),
+               saved);
+}
+
 uint32_t wr_os_thread(void) {
   return (uint32_t)syscall(SYS_gettid);
 }

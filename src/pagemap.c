@@ -80,3 +80,10 @@ void wr_pagemap_set(const void *address, size_t length, struct wr_span *span) {
                           span, memory_order_relaxed);
   }
 }
+
+void wr_pagemap_range_set(const struct wr_pagemap_range *range, const void *address, size_t length,
+                          struct wr_span *span) {
+  size_t first = ((uintptr_t)address - (uintptr_t)range->base) >> range->shift;
+  for (size_t i = 0; i < length >> range->shift; i++)
+    atomic_store_explicit(&range->span[first + i], span, memory_order_relaxed);
+}

@@ -109,4 +109,31 @@ bool wr_pagemap_cover(struct wr_meta *meta, const void *address, size_t length);
 /* Records `span` for every unit of a covered range. */
 void wr_pagemap_set(const void *address, size_t length, struct wr_span *span);
 
+/*
+ * A map of one range alone, in units of any size: for an arena in a buffer, where 64 KiB are too
+ * much for a slab. Its entries are as those of the page map. Zero is a map of no range.
+ */
+struct wr_pagemap_range {
+  char *base;
+  size_t length;
+  unsigned shift; /* a unit is 1 << shift bytes */
+  _Atomic(struct wr_span *) *span;
+};
+
+WR_INLINE bool wr_pagemap_range_holds(const struct wr_pagemap_range *range, const void *address) {
+  return (uintptr_t)address - (uintptr_t)range->base < range->length;
+}
+
+/* The span recorded for the unit of an address that the range holds, or NULL. */
+WR_INLINE struct wr_span *wr_pagemap_range_find(const struct wr_pagemap_range *range,
+                                                const void *address) {
+  return atomic_load_explicit(
+      &range->span[((uintptr_t)address - (uintptr_t)range->base) >> range->shift],
+      memory_order_relaxed);
+}
+
+/* Records `span` for every unit of a part of the range. */
+void wr_pagemap_range_set(const struct wr_pagemap_range *range, const void *address, size_t length,
+                          struct wr_span *span);
+
 #endif

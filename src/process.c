@@ -3,10 +3,10 @@
  * Load, fork, exit: see process.h. Nothing here is needed for the first allocation to work: it may
  * come before the constructor.
  *
- * Lock order, which fork takes whole: the pool of heaps, every heap, growing, the spans, the meta
- * memory. The handlers are registered in the constructor, which runs before those of all other
- * libraries (-z initfirst), so that libc calls them after a program's prepare handlers and before
- * its parent and child handlers, which may allocate.
+ * Lock order, which fork takes whole: the list of arenas, the pools of heaps, every heap, growing,
+ * the spans, the meta memory. The handlers are registered in the constructor, which runs before
+ * those of all other libraries (-z initfirst), so that libc calls them after a program's prepare
+ * handlers and before its parent and child handlers, which may allocate.
  */
 #include "process.h"
 
@@ -32,21 +32,18 @@ static char sink_path[PATH_BYTES];
 void wr_process_before_fork(void) {
   wr_os_before_fork();
   wr_lock_forking();
-  wr_thread_lock_all(&wr_arena_default);
-  wr_arena_lock_all(&wr_arena_default);
+  wr_thread_lock_all();
 }
 
 void wr_process_after_fork(void) {
-  wr_arena_unlock_all(&wr_arena_default);
-  wr_thread_unlock_all(&wr_arena_default);
+  wr_thread_unlock_all();
   wr_lock_forked(false);
   wr_os_after_fork();
 }
 
 void wr_process_forked(void) {
   wr_lock_forked(true);
-  wr_arena_forked(&wr_arena_default);
-  wr_thread_forked(&wr_arena_default);
+  wr_thread_forked();
   wr_os_forked();
 }
 
@@ -106,8 +103,11 @@ static void report_at_exit(const struct wr_sink *sink) {
     return;
   if (!opened && sink->path != NULL)
     wr_misuse_say("weir: the file of WEIR_STATS cannot be opened; the statistics follow here");
-  wr_snapshot_take(&wr_arena_default, &snapshot);
-  (void)(sink->kind == WR_SINK_JSON ? wr_report_json : wr_report_text)(&snapshot, wr_os_sink, &fd);
+  for (struct wr_arena *arena = wr_arena_next(NULL); arena != NULL; arena = wr_arena_next(arena)) {
+    wr_snapshot_take(arena, &snapshot);
+    (void)(sink->kind == WR_SINK_JSON ? wr_report_json : wr_report_text)(&snapshot, wr_os_sink,
+                                                                         &fd);
+  }
   if (opened)
     wr_os_close(fd);
 }

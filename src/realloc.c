@@ -36,36 +36,37 @@ static size_t grown(size_t usable, size_t size) {
 static void *copy(struct wr_span *span, const void *block, size_t usable, size_t size) {
   size_t stale;
   size_t more = grown(usable, size);
-  void *other = wr_alloc_try(more, &stale);
+  struct wr_arena *arena = wr_arena_of(span);
+  void *other = wr_alloc_try(arena, more, &stale);
   if (other == NULL && more > size)
-    other = wr_alloc_try(size, &stale);
+    other = wr_alloc_try(arena, size, &stale);
   if (other == NULL)
     return NULL;
   if (stale == 0 && usable >= MOVE_MIN && size > usable) {
-    int error = wr_span_move(span, wr_pagemap_find(other));
+    int error = wr_span_move(span, wr_extent_at(&arena->spans, other));
     if (error == 0)
       return other;
-    if (error == ENOTRECOVERABLE && (other = wr_alloc_try(size, &stale)) == NULL)
+    if (error == ENOTRECOVERABLE && (other = wr_alloc_try(arena, size, &stale)) == NULL)
       return NULL;
   }
   return memcpy(other, block, wr_bits_min(usable, size));
 }
 
 void *wr_realloc_resize(void *block, size_t size) {
-  struct wr_span *span;
   size_t usable;
+  struct wr_span *span = wr_free_find(block, &usable);
   void *moved;
-  if (block == NULL)
-    return wr_alloc_take(size);
   if (size > PTRDIFF_MAX)
-    return wr_alloc_refuse();
-  span = wr_free_find(block, &usable);
+    return wr_alloc_refuse(wr_arena_of(span), size);
   if (resize_in_place(span, usable, size))
     return block;
   moved = copy(span, block, usable, size);
   /* If it cannot get smaller, it serves as it is. */
   if (moved == NULL)
-    return size > usable ? wr_alloc_refuse() : block;
-  wr_free_give(block);
+    return size > usable ? wr_alloc_refuse(wr_arena_of(span), size) : block;
+  if (WR_LIKELY(wr_arena_of(span) == &wr_arena_default))
+    wr_free_give(block);
+  else
+    wr_free_give_in(wr_arena_of(span), block);
   return moved;
 }

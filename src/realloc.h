@@ -7,7 +7,8 @@
 
 #include <stddef.h>
 
-/* `block` is live or NULL. NULL and ENOMEM when memory is out; the block is as it was then. */
+/* A live block, which stays in its arena. NULL and ENOMEM when memory is out; the block is as it
+ * was then. */
 void *wr_realloc_resize(void *block, size_t size);
 
 #endif

@@ -29,6 +29,10 @@ int wr_report_text(const struct wr_snapshot *snapshot, wr_text_sink sink, void *
   wr_text_begin(&text, sink, context);
   wr_text_string(&text, "weir " WEIR_VERSION ", process ");
   wr_text_number(&text, wr_os_process());
+  if (snapshot->name[0] != '\0') {
+    wr_text_string(&text, ", arena ");
+    wr_text_string(&text, snapshot->name);
+  }
   wr_text_string(&text, "\n");
   for (unsigned i = 0; i < LINES; i++) {
     wr_text_string(&text, "  ");
@@ -58,6 +62,9 @@ int wr_report_json(const struct wr_snapshot *snapshot, wr_text_sink sink, void *
   wr_text_begin(&text, sink, context);
   wr_text_string(&text, "{\"weir\":\"" WEIR_VERSION "\",\"pid\":");
   wr_text_number(&text, wr_os_process());
+  wr_text_string(&text, ",\"arena\":\"");
+  wr_text_json(&text, snapshot->name);
+  wr_text_string(&text, "\"");
   for (unsigned i = 0; i < LINES; i++) {
     wr_text_string(&text, ",\"");
     wr_text_json(&text, lines[i].name);

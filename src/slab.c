@@ -19,10 +19,12 @@ static uint64_t inverse_of(uint64_t odd) {
 
 struct wr_span *wr_slab_make(struct wr_spans *spans, unsigned class, struct wr_heap *owner) {
   size_t block = wr_sizeclass_block(class);
-  struct wr_span *slab = wr_span_take_slab(spans, wr_sizeclass_units(class));
-  /* When memory is short, a slab of a few blocks may still be had: one unit holds the largest. */
-  if (slab == NULL && wr_sizeclass_units(class) > 1)
-    slab = wr_span_take_slab(spans, 1);
+  unsigned units = wr_sizeclass_units(class, spans->shift);
+  unsigned least = (unsigned)wr_extent_units(spans, block);
+  struct wr_span *slab = wr_span_take_slab(spans, units);
+  /* When memory is short, a slab of one block or a few may still be had. */
+  if (slab == NULL && units > least)
+    slab = wr_span_take_slab(spans, least);
   if (slab == NULL)
     return NULL;
   slab->class = (uint8_t) class;
@@ -58,7 +60,8 @@ bool wr_slab_carve(struct wr_span *slab) {
   warm = wr_bits_min(wr_extent_touched(slab), from + CARVE_WARM) / slab->block * slab->block;
   to = wr_bits_min(wr_bits_max(to, warm), slab->extent);
   WR_ASSERT(to > from && wr_slab_free(slab) == NULL);
-  wr_span_touch_slab(slab, wr_bits_min(wr_bits_up(to, page), wr_extent_length(slab)));
+  if (!wr_span_touch_slab(slab, wr_bits_min(wr_bits_up(to, page), wr_extent_length(slab))))
+    return false;
   for (size_t at = from; at < to; at += slab->block) {
     struct wr_block *block = (struct wr_block *)(slab->base + at);
     block->next = at + slab->block < to ? (struct wr_block *)(slab->base + at + slab->block) : NULL;

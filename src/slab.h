@@ -114,8 +114,14 @@ WR_INLINE bool wr_slab_is_marked(const struct wr_span *slab, const void *address
 struct wr_span *wr_slab_make(struct wr_spans *spans, unsigned class, struct wr_heap *owner);
 
 /* Puts the blocks of one more page on the free list, or one block where a page holds less than
- * two; of memory that was touched before, 16 KiB. False when all are carved. */
+ * two; of memory that was touched before, 16 KiB. False when all are carved, or when the limit does
+ * not allow more. */
 bool wr_slab_carve(struct wr_span *slab);
+
+/* Whether all blocks are carved. */
+WR_INLINE bool wr_slab_is_carved(const struct wr_span *slab) {
+  return (size_t)(slab->bump - slab->base) >= slab->extent;
+}
 
 /* How many bytes of a block that is not carved yet may be other than 0, its link and mark apart. */
 WR_INLINE size_t wr_slab_stale(const struct wr_span *slab, const void *block) {

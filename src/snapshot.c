@@ -69,6 +69,7 @@ static void sum_spans(const struct wr_spans *spans, weir_stats_t *stats) {
 void wr_snapshot_take(struct wr_arena *arena, struct wr_snapshot *snapshot) {
   weir_stats_t *stats = &snapshot->stats;
   memset(snapshot, 0, sizeof *snapshot);
+  memcpy(snapshot->name, arena->name, sizeof snapshot->name);
   for (unsigned class = 0; class < WR_CLASSES; class ++)
     snapshot->classes[class].block = wr_sizeclass_block(class);
   wr_spans_peaks(&arena->spans);
@@ -82,11 +83,23 @@ void wr_snapshot_take(struct wr_arena *arena, struct wr_snapshot *snapshot) {
   stats->committed = stats->active + wr_counter_read(&arena->spans.retain.total) + stats->meta;
   stats->reserved = wr_counter_read(&arena->source.mapped);
   stats->heaps = wr_counter_read(&arena->heap_count);
+  stats->out_of_memory = wr_counter_read(&arena->out_of_memory);
+  stats->limit = arena->spans.limit;
+  stats->over_limit = wr_counter_read(&arena->over_limit);
+  /* A buffer is cut up by calls of weir's own. */
+  if (arena->buffer != NULL)
+    return;
   stats->sys_map = wr_counter_read(&arena->source.maps);
   stats->sys_unmap = wr_counter_read(&arena->source.unmaps);
   stats->sys_purge = wr_counter_read(&arena->source.purges);
   stats->sys_advise = wr_counter_read(&arena->source.advices);
   stats->sys_probe = wr_counter_read(&arena->source.probes);
   stats->sys_move = wr_counter_read(&arena->source.moves);
-  stats->out_of_memory = wr_counter_read(&arena->out_of_memory);
+}
+
+void wr_snapshot_stats(struct wr_arena *arena, weir_stats_t *stats, size_t size) {
+  struct wr_snapshot snapshot;
+  wr_snapshot_take(arena, &snapshot);
+  memset(stats, 0, size);
+  memcpy(stats, &snapshot.stats, wr_bits_min(size, sizeof snapshot.stats));
 }

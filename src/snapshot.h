@@ -13,8 +13,12 @@
 struct wr_snapshot {
   weir_stats_t stats;
   weir_class_stats_t classes[WR_CLASSES];
+  char name[WR_ARENA_NAME_BYTES]; /* the arena's */
 };
 
 void wr_snapshot_take(struct wr_arena *arena, struct wr_snapshot *snapshot);
+
+/* The statistics alone, as many bytes of them as the caller knows of; the rest is 0. */
+void wr_snapshot_stats(struct wr_arena *arena, weir_stats_t *stats, size_t size);
 
 #endif

@@ -42,12 +42,67 @@ static int os_huge(struct wr_source *source, void *address, size_t length, bool 
   return wr_os_huge(address, length, huge);
 }
 
+static int os_lock(struct wr_source *source, void *address, size_t length) {
+  (void)source;
+  return wr_os_lock_memory(address, length);
+}
+
 void wr_source_init_os(struct wr_source *source, enum wr_thp thp) {
-  static const struct wr_source_ops ops = {os_map,  os_unmap,    os_purge,
-                                           os_move, os_resident, os_huge};
+  static const struct wr_source_ops ops = {os_map,      os_unmap, os_purge, os_move,
+                                           os_resident, os_huge,  os_lock};
   source->ops = &ops;
   source->page = wr_os_page_size();
   source->thp = thp;
+}
+
+static int buffer_map(struct wr_source *source, void *hint, size_t length, void **address) {
+  (void)hint;
+  if (length > source->left)
+    return ENOMEM;
+  *address = source->buffer;
+  source->buffer += length;
+  source->left -= length;
+  return 0;
+}
+
+static int buffer_unmap(struct wr_source *source, void *address, size_t length) {
+  (void)source, (void)address, (void)length;
+  return ENOSYS;
+}
+
+static int buffer_purge(struct wr_source *source, void *address, size_t length) {
+  (void)source, (void)address, (void)length;
+  return 0;
+}
+
+static int buffer_move(struct wr_source *source, void *from, void *to, size_t length) {
+  (void)source, (void)from, (void)to, (void)length;
+  return ENOSYS;
+}
+
+static int buffer_resident(struct wr_source *source, void *address, size_t length, size_t *end) {
+  (void)source, (void)address;
+  *end = length;
+  return 0;
+}
+
+static int buffer_huge(struct wr_source *source, void *address, size_t length, bool huge) {
+  (void)source, (void)address, (void)length, (void)huge;
+  return ENOSYS;
+}
+
+static int buffer_lock(struct wr_source *source, void *address, size_t length) {
+  (void)source, (void)address, (void)length;
+  return 0;
+}
+
+void wr_source_init_buffer(struct wr_source *source, char *buffer, size_t length, size_t page) {
+  static const struct wr_source_ops ops = {buffer_map,      buffer_unmap, buffer_purge, buffer_move,
+                                           buffer_resident, buffer_huge,  buffer_lock};
+  source->ops = &ops;
+  source->page = page;
+  source->buffer = buffer;
+  source->left = length;
 }
 
 int wr_source_unmap(struct wr_source *source, void *address, size_t length) {
@@ -67,6 +122,16 @@ static int map(struct wr_source *source, void *hint, size_t length, void **addre
   error = source->ops->map(source, hint, length, address);
   if (error == 0)
     wr_counter_add(&source->mapped, length);
+  return error;
+}
+
+/* Locks what was mapped, if the source is such; else it is unmapped again. */
+static int lock(struct wr_source *source, void *address, size_t length) {
+  int error = source->lock ? source->ops->lock(source, address, length) : 0;
+  if (error != 0) {
+    source->unlockable = true;
+    (void)wr_source_unmap(source, address, length);
+  }
   return error;
 }
 
@@ -101,7 +166,7 @@ int wr_source_map(struct wr_source *source, void *hint, size_t length, size_t al
     /* A kernel without huge pages refuses; the memory is as good without. */
     (void)source->ops->huge(source, *address, length, source->thp == WR_THP_ALWAYS);
   }
-  return error;
+  return error == 0 ? lock(source, *address, length) : error;
 }
 
 int wr_source_purge(struct wr_source *source, void *address, size_t length) {

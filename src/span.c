@@ -5,6 +5,7 @@
 #include "span.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "check.h"
 
@@ -12,8 +13,9 @@ void wr_spans_init(struct wr_spans *spans, struct wr_source *source, struct wr_m
                    size_t mark) {
   spans->source = source;
   spans->page = source->page;
-  spans->meta = meta;
-  spans->end = NULL;
+  spans->shift = WR_UNIT_SHIFT;
+  spans->limit = SIZE_MAX;
+  spans->meta = spans->map_meta = meta;
   wr_counter_set(&spans->retain.mark, mark);
 }
 
@@ -77,7 +79,7 @@ WR_HOT static struct wr_span *obtain(struct wr_spans *spans, size_t wanted) {
  * off a span that is in no list, and returns what is between; more, if descriptors ran out. */
 static struct wr_span *cut_aligned(struct wr_spans *spans, struct wr_span *span, size_t size,
                                    size_t alignment) {
-  size_t lead = (-(uintptr_t)span->base & (alignment - 1)) >> WR_UNIT_SHIFT;
+  size_t lead = (-(uintptr_t)span->base & (alignment - 1)) >> spans->shift;
   struct wr_span *rest;
   size_t units;
   if (lead > 0) {
@@ -87,7 +89,7 @@ static struct wr_span *cut_aligned(struct wr_spans *spans, struct wr_span *span,
     wr_keep_leave(spans, span);
     span = rest;
   }
-  (void)wr_extent_class(wr_bits_up(size, WR_UNIT) >> WR_UNIT_SHIFT, &units);
+  (void)wr_extent_class(wr_extent_units(spans, size), &units);
   rest = span->units > units ? wr_extent_cut(spans, span, units) : NULL;
   if (rest != NULL)
     wr_keep_leave(spans, rest);
@@ -97,15 +99,22 @@ static struct wr_span *cut_aligned(struct wr_spans *spans, struct wr_span *span,
 /* As obtain, for `size` bytes at a multiple of `alignment`, which is over a unit. */
 static struct wr_span *obtain_aligned(struct wr_spans *spans, size_t size, size_t alignment) {
   size_t units;
-  unsigned class = wr_extent_class(wr_bits_up(size, WR_UNIT) >> WR_UNIT_SHIFT, &units);
+  unsigned class = wr_extent_class(wr_extent_units(spans, size), &units);
   struct wr_span *span;
   wr_lock_take(&spans->lock);
   span = wr_keep_take_aligned(spans, class, alignment);
   if (span != NULL)
     return span;
   wr_lock_give(&spans->lock);
-  span = obtain(spans, wr_bits_up(size + alignment - WR_UNIT, WR_UNIT) >> WR_UNIT_SHIFT);
+  span = obtain(spans, wr_extent_units(spans, size + alignment - wr_extent_unit(spans)));
   return span != NULL ? cut_aligned(spans, span, size, alignment) : NULL;
+}
+
+/* Puts a span back of which the limit allows no more to be touched. Gives the lock up. */
+static WR_COLD struct wr_span *refuse(struct wr_spans *spans, struct wr_span *span) {
+  wr_keep_leave(spans, span);
+  wr_lock_give(&spans->lock);
+  return NULL;
 }
 
 WR_HOT struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t alignment,
@@ -114,26 +123,28 @@ WR_HOT struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t 
   size_t usable = wr_bits_up(size, page);
   size_t lead, end, before, stale_end;
   struct wr_span *span;
-  if (WR_UNLIKELY(alignment > WR_UNIT))
+  if (WR_UNLIKELY(alignment > wr_extent_unit(spans)))
     span = obtain_aligned(spans, usable, alignment);
   else
-    span = obtain(spans, wr_bits_up(usable, WR_UNIT) >> WR_UNIT_SHIFT);
+    span = obtain(spans, wr_extent_units(spans, usable));
   if (span == NULL)
     return NULL;
   lead = -(uintptr_t)span->base & (alignment - 1);
   end = lead + usable;
   before = wr_extent_touched(span);
-  span->user = span->base + lead;
-  span->usable = usable;
   if (WR_UNLIKELY(before < end)) {
+    if (!wr_extent_allows(spans, end - before))
+      return refuse(spans, span);
     count_fresh(spans, end - before);
     wr_keep_set_touched(spans, span, end);
   }
+  span->user = span->base + lead;
+  span->usable = usable;
   stale_end = span->dirty;
   span->dirty = wr_bits_max(stale_end, end);
   /* The first unit of every span is recorded already. */
-  if (lead >= WR_UNIT)
-    wr_pagemap_set(span->user, WR_UNIT, span);
+  if (WR_UNLIKELY(lead >= wr_extent_unit(spans)))
+    wr_extent_record(spans, span->user, wr_extent_unit(spans), span);
   wr_extent_set_owner(span, WR_OWNER_PAYLOAD);
   wr_lock_give(&spans->lock);
   *stale = stale_end > lead ? wr_bits_min(stale_end - lead, usable) : 0;
@@ -144,9 +155,11 @@ struct wr_span *wr_span_take_slab(struct wr_spans *spans, unsigned units) {
   struct wr_span *span = obtain(spans, units);
   if (span == NULL)
     return NULL;
+  if (!wr_extent_allows(spans, span->dirty - wr_extent_touched(span)))
+    return refuse(spans, span);
   wr_extent_set_owner(span, WR_OWNER_LEAVING);
   /* It may be longer than what was asked for. */
-  wr_pagemap_set(span->base, wr_extent_length(span), span);
+  wr_extent_record(spans, span->base, wr_extent_length(span), span);
   wr_counter_bump(&spans->resident, -wr_extent_touched(span));
   /* A slab knows only of what is touched. */
   wr_counter_set(&span->touched, span->dirty);
@@ -155,18 +168,34 @@ struct wr_span *wr_span_take_slab(struct wr_spans *spans, unsigned units) {
   return span;
 }
 
-void wr_span_touch_slab(struct wr_span *span, size_t end) {
+/* Counts `bytes` more of slabs, if the limit allows them. */
+static bool charge_slab(struct wr_spans *spans, size_t bytes) {
+  bool limited = spans->limit != SIZE_MAX, allowed;
+  if (limited)
+    wr_lock_take(&spans->lock);
+  allowed = wr_extent_allows(spans, bytes);
+  if (allowed)
+    wr_counter_add(&spans->slab_active, bytes);
+  if (limited)
+    wr_lock_give(&spans->lock);
+  return allowed;
+}
+
+bool wr_span_touch_slab(struct wr_span *span, size_t end) {
   struct wr_spans *spans = span->spans;
   size_t before = wr_extent_touched(span);
   if (end <= before)
-    return;
+    return true;
+  if (!charge_slab(spans, end - before))
+    return false;
   wr_counter_set(&span->touched, end);
-  wr_counter_add(&spans->slab_active, end - before);
   wr_counter_add(&spans->slab_fresh_commits, before == 0);
   wr_counter_add(&spans->slab_fresh_bytes, end - before);
+  return true;
 }
 
-WR_HOT bool wr_span_give(struct wr_span *span, const void *user) {
+/* As wr_span_give, but the excess stays. */
+WR_INLINE bool give(struct wr_span *span, const void *user) {
   struct wr_spans *spans = span->spans;
   bool live;
   wr_lock_take(&spans->lock);
@@ -178,7 +207,12 @@ WR_HOT bool wr_span_give(struct wr_span *span, const void *user) {
     wr_keep_add(spans, span);
   }
   wr_lock_give(&spans->lock);
-  wr_keep_settle(spans);
+  return live;
+}
+
+WR_HOT bool wr_span_give(struct wr_span *span, const void *user) {
+  bool live = give(span, user);
+  wr_keep_settle(span->spans);
   return live;
 }
 
@@ -210,9 +244,11 @@ size_t wr_span_purge_slab(struct wr_span *span) {
 
 /* One try with what is there. *may: whether more should be mapped for it. */
 static bool extend(struct wr_spans *spans, struct wr_span *span, size_t units, bool *may) {
+  /* What was not touched of it counts as touched when something that was is joined to it. */
+  size_t gap = wr_extent_length(span) - wr_extent_touched(span);
   bool extended;
   wr_lock_take(&spans->lock);
-  *may = wr_keep_may_extend(spans, units);
+  *may = wr_keep_may_extend(spans, units) && wr_extent_allows(spans, gap);
   extended = *may && wr_keep_extend(spans, span, units);
   wr_lock_give(&spans->lock);
   return extended;
@@ -238,19 +274,22 @@ bool wr_span_resize(struct wr_span *span, size_t size) {
   size_t lead = (size_t)(span->user - span->base);
   size_t usable = wr_bits_up(size, spans->page);
   size_t end = lead + usable, before;
-  if (size > WR_SPAN_MAX || (end > wr_extent_length(span) &&
-                             !lengthen(spans, span, wr_bits_up(end, WR_UNIT) >> WR_UNIT_SHIFT)))
+  bool allowed;
+  if (size > WR_SPAN_MAX ||
+      (end > wr_extent_length(span) && !lengthen(spans, span, wr_extent_units(spans, end))))
     return false;
   wr_lock_take(&spans->lock);
   before = wr_extent_touched(span);
-  if (end > before) {
+  allowed = end <= before || wr_extent_allows(spans, end - before);
+  if (allowed && end > before) {
     count_fresh(spans, end - before);
     wr_keep_set_touched(spans, span, end);
     span->dirty = wr_bits_max(span->dirty, end);
   }
-  span->usable = usable;
+  if (allowed)
+    span->usable = usable;
   wr_lock_give(&spans->lock);
-  return true;
+  return allowed;
 }
 
 /* Notes that the pages of a payload have become another's. */
@@ -300,6 +339,60 @@ int wr_span_move(struct wr_span *from, struct wr_span *to) {
   return error;
 }
 
+void *wr_span_take_own(struct wr_spans *spans, size_t size) {
+  size_t stale;
+  struct wr_span *span = wr_span_take(spans, size, 1, &stale);
+  void *address;
+  if (span == NULL)
+    return NULL;
+  address = span->user;
+  wr_lock_take(&spans->lock);
+  /* So it is no block, and is not in the way of anything. */
+  span->user = NULL;
+  wr_extent_set_owner(span, WR_OWNER_LEAVING);
+  wr_lock_give(&spans->lock);
+  return memset(address, 0, size);
+}
+
+static void each_span(struct wr_spans *spans, void (*visit)(struct wr_span *span)) {
+  for (struct wr_span_batch *batch = spans->batches; batch != NULL; batch = batch->next)
+    for (int i = 0; i < WR_SPAN_BATCH; i++)
+      if (wr_extent_owner(&batch->span[i]) != WR_OWNER_NONE)
+        visit(&batch->span[i]);
+}
+
+static void give_any(struct wr_span *span) {
+  if (wr_extent_owner(span) >= WR_OWNER_HEAP)
+    wr_span_give_slab(span);
+  else if (wr_extent_owner(span) == WR_OWNER_PAYLOAD)
+    give(span, span->user);
+}
+
+void wr_spans_reset(struct wr_spans *spans) {
+  each_span(spans, give_any);
+  wr_keep_settle(spans);
+}
+
+static void forget(struct wr_span *span) {
+  wr_extent_record(span->spans, span->base, wr_extent_length(span), NULL);
+}
+
+void wr_spans_forget(struct wr_spans *spans) {
+  each_span(spans, forget);
+}
+
+static void unmap(struct wr_span *span) {
+  struct wr_source *source = span->spans->source;
+  /* A process may have no more mappings, and unmapping can make two of one; then the memory at
+   * least goes. */
+  if (wr_source_unmap(source, span->base, wr_extent_length(span)) != 0)
+    (void)wr_source_purge(source, span->base, wr_extent_length(span));
+}
+
+void wr_spans_unmap(struct wr_spans *spans) {
+  each_span(spans, unmap);
+}
+
 void wr_spans_peaks(struct wr_spans *spans) {
   wr_lock_take(&spans->lock);
   wr_keep_count_active(spans);
@@ -321,8 +414,8 @@ void wr_spans_each(struct wr_spans *spans, void (*visit)(void *context, const st
   wr_lock_give(&spans->lock);
 }
 
-static void check_lists(struct wr_list *lists, const uint64_t *bits, uintptr_t owner, size_t *bytes,
-                        size_t *units) {
+static void check_lists(const struct wr_spans *spans, const struct wr_list *lists,
+                        const uint64_t *bits, uintptr_t owner, size_t *bytes, size_t *units) {
   for (unsigned class = 0; class < WR_RETAIN_CLASSES; class ++) {
     wr_check_require((bits[class / 64] & wr_extent_bit(class)) != 0 ||
                      wr_list_is_empty(&lists[class]));
@@ -334,7 +427,7 @@ static void check_lists(struct wr_list *lists, const uint64_t *bits, uintptr_t o
       wr_check_require(wr_extent_touched(span) <= span->dirty &&
                        span->dirty <= wr_extent_length(span));
       wr_check_require((owner == WR_OWNER_FREE) == (span->dirty == 0));
-      wr_check_require(wr_pagemap_find(span->base) == span);
+      wr_check_require(wr_extent_at(spans, span->base) == span);
       *bytes += wr_extent_touched(span);
       *units += span->units;
     }
@@ -344,8 +437,8 @@ static void check_lists(struct wr_list *lists, const uint64_t *bits, uintptr_t o
 void wr_span_check(struct wr_spans *spans) {
   size_t retained = 0, none = 0, units = 0, aged = 0;
   wr_lock_take(&spans->lock);
-  check_lists(spans->retained, spans->retained_bits, WR_OWNER_RETAINED, &retained, &units);
-  check_lists(spans->bins, spans->bin_bits, WR_OWNER_FREE, &none, &units);
+  check_lists(spans, spans->retained, spans->retained_bits, WR_OWNER_RETAINED, &retained, &units);
+  check_lists(spans, spans->bins, spans->bin_bits, WR_OWNER_FREE, &none, &units);
   wr_check_require(none == 0 && retained == wr_counter_read(&spans->retain.total));
   for (int i = 0; i < 2; i++) {
     struct wr_link *link = i == 0 ? spans->retain.once.front : spans->retain.reused.front;
@@ -369,6 +462,6 @@ void wr_span_check(struct wr_spans *spans) {
         retained += wr_extent_touched(&batch->span[i]);
     }
   wr_check_require(retained == wr_counter_read(&spans->resident));
-  wr_check_require(units << WR_UNIT_SHIFT == wr_counter_read(&spans->mapped));
+  wr_check_require(units << spans->shift == wr_counter_read(&spans->mapped));
   wr_lock_give(&spans->lock);
 }

@@ -19,7 +19,8 @@ void wr_spans_init(struct wr_spans *spans, struct wr_source *source, struct wr_m
 /*
  * Takes a span for a payload of `size` bytes at a multiple of `alignment`; size is above 0 and at
  * most WR_SPAN_MAX, alignment a power of two up to WR_SPAN_MAX. Sets span->user and usable. *stale
- * is how many bytes from the user's address may be other than zero. NULL when memory is out. One
+ * is how many bytes from the user's address may be other than zero, if fresh memory is zero. NULL
+ * when memory is out, or the limit reached. One
  * lock; one mmap when no address space fits.
  */
 struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t alignment, size_t *stale);
@@ -37,8 +38,9 @@ void wr_span_give_slab(struct wr_span *span);
 /* Gives the memory of a slab without blocks back to the kernel; the span stays in use. Returns how
  * many bytes: 0 if the kernel refused. */
 size_t wr_span_purge_slab(struct wr_span *span);
-/* Notes that a slab's memory is touched up to `end` bytes from its base. */
-void wr_span_touch_slab(struct wr_span *span, size_t end);
+/* Notes that a slab's memory is touched up to `end` bytes from its base; false, and nothing is
+ * noted, when the limit does not allow that. */
+bool wr_span_touch_slab(struct wr_span *span, size_t end);
 
 /*
  * Makes the usable size of a payload `size` in place, if its address range has room or can be
@@ -56,6 +58,19 @@ bool wr_span_resize(struct wr_span *span, size_t size);
  * mappings more, of which it may have 65,530.
  */
 int wr_span_move(struct wr_span *from, struct wr_span *to);
+
+/* Takes a span for a structure of weir's own, for good: zeroed memory at a multiple of the unit.
+ * NULL when memory is out. */
+void *wr_span_take_own(struct wr_spans *spans, size_t size);
+
+/* Gives every payload and slab back. The heaps must forget their slabs, and nobody may use the
+ * spans meanwhile. The excess over the mark goes back to the kernel. */
+void wr_spans_reset(struct wr_spans *spans);
+
+/* Forgets all address space in the page map, so that nothing finds a descriptor any more. */
+void wr_spans_forget(struct wr_spans *spans);
+/* After that: unmaps all of it. Of the structures, only the source is good then. */
+void wr_spans_unmap(struct wr_spans *spans);
 
 /* Brings the peaks up to date, for a reader. */
 void wr_spans_peaks(struct wr_spans *spans);

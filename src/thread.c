@@ -6,24 +6,34 @@
  * may allocate after it, and libc frees a few blocks of its own after all of them: they find the
  * dead heap, and borrow one. A thread whose first allocation is made by a destructor is given a
  * heap, and ours is called in the next round.
+ *
+ * The tables in which threads find their heaps of other arenas than the default one are memory of
+ * weir's own that is never given back, but used again by the next thread. The lock of the list of
+ * arenas guards them.
  */
 #include "thread.h"
 
 #include <pthread.h>
 
+/* Entries of the smallest table; the next has twice as many, and so on. */
+#define TABLE_MIN 14
+#define TABLE_KINDS 28
+
 static struct wr_lock pool_lock;
-static struct wr_heap *pool; /* linked by next_idle; guarded by pool_lock */
 static pthread_key_t key;
 static bool has_key;
+
+static struct wr_heap_table *tables;                    /* those that threads have */
+static struct wr_heap_table *spare_tables[TABLE_KINDS]; /* others, by size */
 
 /* An unattended heap that nobody else has, or NULL when memory is out. A heap is made with the lock
  * held, so that none is made while fork copies the process. */
 static struct wr_heap *take_idle(struct wr_arena *arena) {
   struct wr_heap *heap;
   wr_lock_take(&pool_lock);
-  heap = pool;
+  heap = arena->idle;
   if (heap != NULL)
-    pool = heap->next_idle;
+    arena->idle = heap->next_idle;
   else
     heap = wr_heap_make(arena);
   wr_lock_give(&pool_lock);
@@ -32,16 +42,125 @@ static struct wr_heap *take_idle(struct wr_arena *arena) {
 
 static void give_idle(struct wr_heap *heap) {
   wr_lock_take(&pool_lock);
-  heap->next_idle = pool;
-  pool = heap;
+  heap->next_idle = heap->arena->idle;
+  heap->arena->idle = heap;
   wr_lock_give(&pool_lock);
 }
 
+static size_t table_count(unsigned kind) {
+  return ((size_t)(TABLE_MIN + 2) << kind) - 2;
+}
+
+static unsigned table_kind(size_t count) {
+  unsigned kind = 0;
+  while (table_count(kind) < count)
+    kind++;
+  return kind;
+}
+
+/* A table of no heaps, in no list. NULL when memory is out. Under the lock. */
+static struct wr_heap_table *take_table(size_t count) {
+  unsigned kind = table_kind(count);
+  struct wr_heap_table *table = spare_tables[kind];
+  if (table != NULL) {
+    spare_tables[kind] = table->next;
+  } else {
+    table = wr_meta_take(&wr_arena_default.meta,
+                         sizeof *table + table_count(kind) * sizeof table->heap[0], 64);
+    if (table == NULL)
+      return NULL;
+    table->count = table_count(kind);
+  }
+  for (size_t i = 0; i < table->count; i++)
+    atomic_store_explicit(&table->heap[i], &wr_heap_unborn, memory_order_relaxed);
+  return table;
+}
+
+/* Under the lock. */
+static void give_table(struct wr_heap_table *table) {
+  struct wr_heap_table **at = &tables;
+  unsigned kind = table_kind(table->count);
+  if (table == &wr_heap_no_table)
+    return;
+  while (*at != table)
+    at = &(*at)->next;
+  *at = table->next;
+  table->next = spare_tables[kind];
+  spare_tables[kind] = table;
+}
+
+/* The thread's table with room for this number; NULL when memory is out. Under the lock. */
+static struct wr_heap_table *reserve(size_t id) {
+  struct wr_heap_table *former = wr_heap_table, *table;
+  if (id < former->count)
+    return former;
+  table = take_table(id + 1);
+  if (table == NULL)
+    return NULL;
+  for (size_t i = 0; i < former->count; i++)
+    atomic_store_explicit(&table->heap[i],
+                          atomic_load_explicit(&former->heap[i], memory_order_relaxed),
+                          memory_order_relaxed);
+  give_table(former);
+  table->next = tables;
+  tables = table;
+  wr_heap_table = table;
+  return table;
+}
+
+/* Makes an unattended heap the thread's. Whether memory sufficed. */
+static bool settle(struct wr_heap *heap) {
+  struct wr_heap_table *table;
+  if (heap->arena == &wr_arena_default) {
+    wr_heap_attend(heap, true);
+    wr_heap_self = heap;
+    return true;
+  }
+  wr_lock_take(&wr_arena_list_lock);
+  table = reserve(heap->arena->id);
+  if (table != NULL)
+    atomic_store_explicit(&table->heap[heap->arena->id], heap, memory_order_relaxed);
+  wr_lock_give(&wr_arena_list_lock);
+  if (table != NULL)
+    wr_heap_attend(heap, true);
+  return table != NULL;
+}
+
+/* Takes the next heap that the thread has of another arena than the default one out of its table,
+ * and keeps that arena from ending. NULL when there is none, and then the table is given back. */
+static struct wr_heap *take_next(struct wr_heap_table *table, size_t *from) {
+  struct wr_heap *heap = NULL;
+  wr_lock_take(&wr_arena_list_lock);
+  for (; heap == NULL && *from < table->count; ++*from) {
+    heap = atomic_load_explicit(&table->heap[*from], memory_order_relaxed);
+    atomic_store_explicit(&table->heap[*from], &wr_heap_unborn, memory_order_relaxed);
+    if (heap == &wr_heap_unborn)
+      heap = NULL;
+    else
+      wr_counter_add(&heap->arena->holds, 1);
+  }
+  if (heap == NULL)
+    give_table(table);
+  wr_lock_give(&wr_arena_list_lock);
+  return heap;
+}
+
 static void at_thread_end(void *argument) {
-  struct wr_heap *heap = argument;
+  struct wr_heap *heap = wr_heap_self;
+  struct wr_heap_table *table = wr_heap_table;
+  size_t from = 0;
+  (void)argument;
   wr_heap_self = &wr_heap_dead;
-  wr_heap_attend(heap, false);
-  give_idle(heap);
+  wr_heap_table = &wr_heap_no_table;
+  if (wr_heap_is_alive(heap)) {
+    wr_heap_attend(heap, false);
+    give_idle(heap);
+  }
+  while ((heap = take_next(table, &from)) != NULL) {
+    wr_heap_attend(heap, false);
+    give_idle(heap);
+    wr_arena_let_go(heap->arena);
+  }
 }
 
 void wr_thread_init(void) {
@@ -49,46 +168,82 @@ void wr_thread_init(void) {
 }
 
 struct wr_heap *wr_thread_enter(struct wr_arena *arena) {
-  struct wr_heap *heap = wr_heap_self;
+  struct wr_heap *heap = wr_heap_own(arena);
   if (wr_heap_is_alive(heap))
     return heap;
   heap = take_idle(arena);
   if (heap == NULL || wr_heap_self == &wr_heap_dead)
     return heap;
-  wr_heap_attend(heap, true);
   /* First, because pthread_setspecific may allocate: then the heap is found. */
-  wr_heap_self = heap;
-  if (has_key)
-    (void)pthread_setspecific(key, heap);
+  if (settle(heap) && has_key)
+    (void)pthread_setspecific(key, &key);
   return heap;
 }
 
 void wr_thread_leave(struct wr_heap *heap) {
-  if (WR_UNLIKELY(heap != wr_heap_self))
+  if (WR_UNLIKELY(!wr_heap_is_own(heap)))
     give_idle(heap);
 }
 
-void wr_thread_lock_all(struct wr_arena *arena) {
+void wr_thread_forget(struct wr_arena *arena) {
+  wr_lock_take(&wr_arena_list_lock);
+  for (struct wr_heap_table *table = tables; table != NULL; table = table->next)
+    if (arena->id < table->count)
+      atomic_store_explicit(&table->heap[arena->id], &wr_heap_unborn, memory_order_relaxed);
+  wr_lock_give(&wr_arena_list_lock);
+  wr_arena_delist(arena);
+}
+
+void wr_thread_lock_all(void) {
+  struct wr_arena *arena;
+  wr_arena_lock_lists();
   wr_lock_hold(&pool_lock);
-  for (struct wr_heap *heap = wr_arena_heaps(arena); heap != NULL; heap = heap->next)
-    wr_lock_hold(&heap->lock);
+  for (arena = &wr_arena_default; arena != NULL; arena = wr_arena_after(arena))
+    for (struct wr_heap *heap = wr_arena_heaps(arena); heap != NULL; heap = heap->next)
+      wr_lock_hold(&heap->lock);
+  for (arena = wr_arena_after(&wr_arena_default); arena != NULL; arena = wr_arena_after(arena))
+    wr_arena_lock_all(arena);
+  /* Last, because its memory serves the others' page map. */
+  wr_arena_lock_all(&wr_arena_default);
 }
 
-void wr_thread_unlock_all(struct wr_arena *arena) {
-  for (struct wr_heap *heap = wr_arena_heaps(arena); heap != NULL; heap = heap->next)
-    wr_lock_give(&heap->lock);
+void wr_thread_unlock_all(void) {
+  struct wr_arena *arena;
+  for (arena = &wr_arena_default; arena != NULL; arena = wr_arena_after(arena)) {
+    wr_arena_unlock_all(arena);
+    for (struct wr_heap *heap = wr_arena_heaps(arena); heap != NULL; heap = heap->next)
+      wr_lock_give(&heap->lock);
+  }
   wr_lock_give(&pool_lock);
+  wr_arena_unlock_lists();
 }
 
-void wr_thread_forked(struct wr_arena *arena) {
-  wr_lock_init(&pool_lock);
-  pool = NULL;
+/* In a child: puts the heaps of the threads that it does not have into the arena's pool. */
+static void orphan(struct wr_arena *arena) {
+  arena->idle = NULL;
   for (struct wr_heap *heap = wr_arena_heaps(arena); heap != NULL; heap = heap->next) {
     wr_lock_init(&heap->lock);
-    if (heap == wr_heap_self)
+    if (wr_heap_is_own(heap))
       continue;
     atomic_store_explicit(&heap->attended, false, memory_order_relaxed);
-    heap->next_idle = pool;
-    pool = heap;
+    heap->next_idle = arena->idle;
+    arena->idle = heap;
   }
+}
+
+void wr_thread_forked(void) {
+  struct wr_heap_table *table = tables;
+  struct wr_arena *arena;
+  wr_lock_init(&pool_lock);
+  for (arena = &wr_arena_default; arena != NULL; arena = wr_arena_after(arena)) {
+    wr_arena_forked(arena);
+    orphan(arena);
+  }
+  while (table != NULL) {
+    struct wr_heap_table *next = table->next;
+    if (table != wr_heap_table)
+      give_table(table);
+    table = next;
+  }
+  wr_arena_forked_lists();
 }

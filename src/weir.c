@@ -23,22 +23,23 @@ WR_EXPORT void *weir_malloc(size_t size) {
 WR_EXPORT void *weir_calloc(size_t count, size_t size) {
   size_t bytes;
   if (WR_UNLIKELY(!wr_bits_product(count, size, &bytes)))
-    return wr_alloc_refuse();
-  return wr_alloc_zeroed(bytes);
+    return wr_alloc_refuse(&wr_arena_default, SIZE_MAX);
+  return wr_alloc_zeroed(&wr_arena_default, bytes);
 }
 
 WR_EXPORT void *weir_realloc(void *block, size_t size) {
-  if (size == 0 && block != NULL) {
-    wr_free_give(block);
-    return NULL;
-  }
-  return wr_realloc_resize(block, size);
+  if (block == NULL)
+    return wr_alloc_take(size);
+  if (size > 0)
+    return wr_realloc_resize(block, size);
+  wr_free_give(block);
+  return NULL;
 }
 
 WR_EXPORT void *weir_reallocarray(void *block, size_t count, size_t size) {
   size_t bytes;
   if (WR_UNLIKELY(!wr_bits_product(count, size, &bytes)))
-    return wr_alloc_refuse();
+    return wr_alloc_refuse(&wr_arena_default, SIZE_MAX);
   return weir_realloc(block, bytes);
 }
 
@@ -47,7 +48,7 @@ WR_EXPORT void *weir_aligned_alloc(size_t alignment, size_t size) {
     errno = EINVAL;
     return NULL;
   }
-  return wr_alloc_aligned(alignment, size);
+  return wr_alloc_aligned(&wr_arena_default, alignment, size);
 }
 
 WR_EXPORT void weir_free(void *block) {
@@ -77,11 +78,8 @@ WR_EXPORT size_t weir_trim(size_t keep) {
 }
 
 WR_EXPORT void weir_stats(weir_stats_t *stats, size_t size) {
-  struct wr_snapshot snapshot;
   wr_init();
-  wr_snapshot_take(&wr_arena_default, &snapshot);
-  memset(stats, 0, size);
-  memcpy(stats, &snapshot.stats, wr_bits_min(size, sizeof snapshot.stats));
+  wr_snapshot_stats(&wr_arena_default, stats, size);
 }
 
 WR_EXPORT size_t weir_class_stats(weir_class_stats_t *classes, size_t count) {

@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-typedef struct weir_arena weir_arena_t;
+typedef struct wr_arena weir_arena_t;
 
 /** A limit that allows everything. */
 #define WEIR_LIMIT_NONE SIZE_MAX

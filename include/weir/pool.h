@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-typedef struct weir_pool weir_pool_t;
+typedef struct wr_pool weir_pool_t;
 
 /** What a pool holds and has done. */
 typedef struct {

@@ -218,6 +218,17 @@ static int huge(struct wr_source *source, void *address, size_t length, bool wan
   return error;
 }
 
+static int lock(struct wr_source *source, void *address, size_t length) {
+  int error;
+  (void)source;
+  pthread_mutex_lock(&mutex);
+  check_range(address, length);
+  error = fails(FAKE_LOCK) ? EPERM : 0;
+  record(FAKE_LOCK, address, length, error, false);
+  pthread_mutex_unlock(&mutex);
+  return error;
+}
+
 void fake_begin(size_t page) {
   memset(&fake, 0, sizeof fake);
   fake.page = page;
@@ -230,7 +241,7 @@ void fake_begin(size_t page) {
 }
 
 void fake_source(struct wr_source *source) {
-  static const struct wr_source_ops ops = {map, unmap, purge, move, resident, huge};
+  static const struct wr_source_ops ops = {map, unmap, purge, move, resident, huge, lock};
   source->ops = &ops;
   source->page = fake.page;
   source->thp = WR_THP_DEFAULT;

@@ -16,6 +16,7 @@ enum fake_kind {
   FAKE_MOVE,
   FAKE_RESIDENT,
   FAKE_HUGE,
+  FAKE_LOCK,
   FAKE_KINDS
 };
 /* For fake_fail and fake_calls: every kind. */

@@ -96,7 +96,7 @@ START_TEST(blocks_do_not_overlap) {
   for (unsigned class = 0; class < WR_CLASSES; class ++) {
     static void *block[9000];
     size_t size = wr_sizeclass_block(class);
-    int count = (int)(3 * ((size_t)wr_sizeclass_units(class) << 16) / size / 2);
+    int count = (int)(3 * ((size_t)wr_sizeclass_units(class, WR_UNIT_SHIFT) << 16) / size / 2);
     for (int i = 0; i < count; i++) {
       block[i] = take(class);
       memset(block[i], 0, size);
@@ -175,7 +175,9 @@ END_TEST
  * in order. */
 static void **fill(unsigned class, size_t full, size_t *count) {
   static void *block[20000];
-  *count = full * (((size_t)wr_sizeclass_units(class) << 16) / wr_sizeclass_block(class)) + 1;
+  *count = full * (((size_t)wr_sizeclass_units(class, WR_UNIT_SHIFT) << 16) /
+                   wr_sizeclass_block(class)) +
+           1;
   for (size_t i = 0; i < *count; i++)
     block[i] = take(class);
   return block;
@@ -430,7 +432,7 @@ END_TEST
 
 START_TEST(trimming_all_keeps_as_much_as_it_is_told) {
   struct wr_span *span[4];
-  size_t stale, bytes;
+  size_t bytes;
   begin(64 * MIB);
   for (int i = 0; i < 4; i++) {
     span[i] = wr_span_take(&arena->spans, MIB, 1, &stale);

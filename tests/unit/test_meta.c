@@ -59,10 +59,11 @@ END_TEST
 
 START_TEST(a_chunk_serves_many) {
   begin(4096);
-  for (int i = 0; i < 64; i++)
+  /* But for the first bytes, where the chunk itself is described. */
+  for (int i = 0; i < 63; i++)
     ck_assert_ptr_nonnull(wr_meta_take(&meta, 1024, 64));
   ck_assert_uint_eq(fake_calls(FAKE_MAP), 1);
-  ck_assert_ptr_nonnull(wr_meta_take(&meta, 1, 1));
+  ck_assert_ptr_nonnull(wr_meta_take(&meta, 1024, 64));
   ck_assert_uint_eq(fake_calls(FAKE_MAP), 2);
 }
 END_TEST

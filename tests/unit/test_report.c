@@ -32,6 +32,7 @@ static void begin(void) {
 #include <weir/counters.def>
 #undef WEIR_STAT
   snapshot.stats.mark = UINT64_MAX;
+  strcpy(snapshot.name, "\"left\" \\camera");
   for (unsigned class = 0; class < WR_CLASSES; class ++) {
     snapshot.classes[class].block = wr_sizeclass_block(class);
     snapshot.classes[class].slabs = class % 3;
@@ -100,7 +101,8 @@ START_TEST(json_is_well_formed) {
 #include <weir/counters.def>
 #undef WEIR_STAT
   classes = json_object_get(root, "classes");
-  ck_assert_uint_eq(json_object_size(root), counters + 3);
+  ck_assert_uint_eq(json_object_size(root), counters + 4);
+  ck_assert_str_eq(json_string_value(json_object_get(root, "arena")), snapshot.name);
   json_array_foreach(classes, index, one) {
     while (snapshot.classes[used].slabs == 0)
       used++;
@@ -121,6 +123,7 @@ START_TEST(text_has_a_line_for_each) {
   size_t lines = 0, want = 2;
   begin();
   ck_assert_int_eq(wr_report_text(&snapshot, unit_sink, &sink), 0);
+  expect_number(", process ", (uint64_t)getpid(), ", arena \"left\" \\camera\n");
   for (const char *at = sink.text; (at = strchr(at, '\n')) != NULL; at++)
     lines++;
 #define WEIR_STAT(name, kind, text) \

@@ -55,7 +55,7 @@ END_TEST
 
 START_TEST(a_slab_has_eight_blocks_or_more) {
   for (unsigned class = 0; class < WR_CLASSES; class ++) {
-    size_t bytes = (size_t)wr_sizeclass_units(class) << 16;
+    size_t bytes = (size_t)wr_sizeclass_units(class, 16) << 16;
     size_t count = bytes / wr_sizeclass_block(class);
     ck_assert_uint_ge(count, 8);
     /* As the use count of a slab has 16 bits, even with a span of twice the length. */

@@ -34,7 +34,7 @@ START_TEST(a_new_slab_has_nothing_carved) {
     ck_assert_uint_eq(slab->class, class);
     ck_assert_uint_eq(slab->extent, wr_extent_length(slab) / slab->block * slab->block);
     ck_assert(!wr_slab_holds(slab, slab->base));
-    ck_assert_uint_eq(slab->units, wr_sizeclass_units(class));
+    ck_assert_uint_eq(slab->units, wr_sizeclass_units(class, WR_UNIT_SHIFT));
     ck_assert_uint_eq(wr_slab_used(slab), 0);
     ck_assert_ptr_null(wr_slab_free(slab));
     ck_assert_uint_eq(wr_counter_read(&slab->touched), 0);
