@@ -47,14 +47,14 @@ static void *take_payload(struct wr_arena *arena, size_t size, size_t alignment,
   return span != NULL ? span->user : NULL;
 }
 
-/* Whether slabs serve the request. They begin at multiples of the unit. */
-static bool is_small(const struct wr_arena *arena, size_t size, size_t alignment) {
-  return size <= WR_BLOCK_MAX && alignment <= wr_extent_unit(&arena->spans);
+/* Whether slabs serve the request. They begin at multiples of the arena's unit. */
+WR_INLINE bool is_small(size_t unit, size_t size, size_t alignment) {
+  return size <= WR_BLOCK_MAX && alignment <= unit;
 }
 
 /* A block of any kind. *stale: how many of its first bytes may be other than 0. */
 static void *take_any(struct wr_arena *arena, size_t size, size_t alignment, size_t *stale) {
-  if (!is_small(arena, size, alignment))
+  if (!is_small(wr_extent_unit(&arena->spans), size, alignment))
     return take_payload(arena, wr_bits_max(size, 1), alignment, stale);
   return take_small(arena,
                     alignment <= WR_BLOCK_MIN ? wr_sizeclass_of(size)
@@ -99,9 +99,10 @@ void *wr_alloc_try(struct wr_arena *arena, size_t size, size_t *stale) {
 }
 
 /* What is there needs no more than this; anything else goes the long way. */
-WR_INLINE void *take_simply(struct wr_arena *arena, struct wr_heap *heap, size_t size) {
+WR_INLINE void *take_simply(struct wr_arena *arena, size_t size) {
   size_t stale;
   if (size <= WR_BLOCK_MAX) {
+    struct wr_heap *heap = wr_heap_own(arena);
     void *block =
         wr_heap_is_alive(heap) ? wr_heap_refill(heap, wr_sizeclass_of(size), &stale) : NULL;
     if (WR_LIKELY(block != NULL))
@@ -115,11 +116,11 @@ WR_INLINE void *take_simply(struct wr_arena *arena, struct wr_heap *heap, size_t
 }
 
 WR_HOT WR_NOINLINE void *wr_alloc_slow(size_t size) {
-  return take_simply(&wr_arena_default, wr_heap_self, size);
+  return take_simply(&wr_arena_default, size);
 }
 
 WR_NOINLINE void *wr_alloc_slow_in(struct wr_arena *arena, size_t size) {
-  return take_simply(arena, wr_heap_in(arena), size);
+  return take_simply(arena, size);
 }
 
 void *wr_alloc_zeroed(struct wr_arena *arena, size_t size) {
@@ -133,13 +134,22 @@ void *wr_alloc_zeroed(struct wr_arena *arena, size_t size) {
   return memset(block, 0, wr_bits_min(stale, size));
 }
 
-void *wr_alloc_aligned(struct wr_arena *arena, size_t alignment, size_t size) {
+/* `unit` is that of the arena. */
+WR_INLINE void *take_aligned(struct wr_arena *arena, size_t unit, size_t alignment, size_t size) {
   struct wr_heap *heap = wr_heap_own(arena);
   void *block = NULL;
   size_t stale;
   if (alignment <= WR_BLOCK_MIN)
     block = wr_alloc_quick(heap, size);
-  else if (is_small(arena, size, alignment))
+  else if (is_small(unit, size, alignment))
     block = wr_heap_take(heap, wr_sizeclass_aligned(size, alignment));
   return WR_LIKELY(block != NULL) ? block : take(arena, size, alignment, &stale);
+}
+
+void *wr_alloc_aligned(size_t alignment, size_t size) {
+  return take_aligned(&wr_arena_default, WR_UNIT, alignment, size);
+}
+
+void *wr_alloc_aligned_in(struct wr_arena *arena, size_t alignment, size_t size) {
+  return take_aligned(arena, wr_extent_unit(&arena->spans), alignment, size);
 }

@@ -24,8 +24,9 @@ void *wr_alloc_try(struct wr_arena *arena, size_t size, size_t *stale);
 /* Every byte 0. */
 void *wr_alloc_zeroed(struct wr_arena *arena, size_t size);
 
-/* At a multiple of `alignment`, a power of two. */
-void *wr_alloc_aligned(struct wr_arena *arena, size_t alignment, size_t size);
+/* At a multiple of `alignment`, a power of two; from the default arena, and from another. */
+void *wr_alloc_aligned(size_t alignment, size_t size);
+void *wr_alloc_aligned_in(struct wr_arena *arena, size_t alignment, size_t size);
 
 /* NULL, with errno set and the request for `size` bytes counted. */
 void *wr_alloc_refuse(struct wr_arena *arena, size_t size);

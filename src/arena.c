@@ -42,13 +42,14 @@ static void add_after(struct wr_list *list, struct wr_link *before, struct wr_li
 
 void wr_arena_enlist(struct wr_arena *arena) {
   struct wr_link *before = NULL;
-  size_t id = 1;
+  size_t slot = WR_ARENA_SLOT_FIRST;
   wr_lock_take(&wr_arena_list_lock);
-  for (struct wr_link *at = arenas.front; at != NULL && ARENA_OF(at)->id == id; at = at->older) {
+  for (struct wr_link *at = arenas.front; at != NULL && ARENA_OF(at)->slot == slot;
+       at = at->older) {
     before = at;
-    id++;
+    slot += WR_ARENA_SLOT_BYTES;
   }
-  arena->id = id;
+  arena->slot = slot;
   add_after(&arenas, before, &arena->listed);
   wr_lock_give(&wr_arena_list_lock);
   if (arena->buffer == NULL)
@@ -98,9 +99,9 @@ struct wr_arena *wr_arena_next(struct wr_arena *arena) {
   struct wr_arena *next;
   wr_lock_take(&wr_arena_list_lock);
   /* One that was taken out of the list meanwhile still knows what followed it then, which may have
-   * ended since: so the list is gone through by number. */
+   * ended since: so the list is gone through by slot. */
   next = &wr_arena_default;
-  while (arena != NULL && next != NULL && next->id <= arena->id)
+  while (arena != NULL && next != NULL && next->slot <= arena->slot)
     next = wr_arena_after(next);
   if (next != NULL)
     wr_counter_add(&next->holds, 1);

@@ -3,8 +3,8 @@
  * An arena: a page source with weir's own memory, the spans cut from it, and the heaps whose slabs
  * they are. The process has one in static memory, valid when it is zero and not yet initialised,
  * from which malloc is served; and as many others as it makes, each of which has its own structure
- * in its own memory, and stands in a list. One lock guards the list, the numbers, and which heaps
- * the threads have (thread.c).
+ * in its own memory, and stands in a list. One lock guards the list, and which heaps the threads
+ * have (thread.c).
  */
 #ifndef WR_ARENA_H
 #define WR_ARENA_H
@@ -18,10 +18,15 @@
 
 #define WR_ARENA_NAME_BYTES 32
 
+/* A table (heap.h) begins with two words; each other one belongs to the arena of a slot. */
+#define WR_ARENA_SLOT_BYTES (sizeof(void *))
+#define WR_ARENA_SLOT_FIRST (2 * WR_ARENA_SLOT_BYTES)
+
 /* The small parts come first: what bring-up writes, and what taking and giving a payload reads, is
  * one page of the default arena. */
 struct wr_arena {
-  size_t id; /* where each thread's table has its heap; 0 is the default arena. Constant */
+  size_t
+      slot; /* where each thread's table has its heap, in bytes; 0 is the default arena. Constant */
   struct wr_source source;
   struct wr_meta meta;
   /* Every heap ever made, newest first; heaps are never unmade. Release when one is added, acquire
@@ -32,7 +37,7 @@ struct wr_arena {
   wr_counter over_limit;
   struct wr_spans spans;
   struct wr_heap *idle;          /* heaps without a thread; guarded by thread.c's lock */
-  struct wr_link listed;         /* in the list of arenas, lowest id first */
+  struct wr_link listed;         /* in the list of arenas, lowest slot first */
   struct wr_link buffers;        /* in the list of those in a buffer */
   wr_counter holds;              /* who goes through the list and is here keeps it from ending */
   struct wr_pagemap_range range; /* in a buffer: finds its spans */
@@ -59,7 +64,7 @@ WR_INLINE struct wr_arena *wr_arena_of(const struct wr_span *span) {
 /* Takes over a source that is filled in; `hint` is where its address space may begin, or NULL. */
 void wr_arena_init(struct wr_arena *arena, size_t mark, void *hint);
 
-/* Gives the arena the lowest number that is free, and lists it. */
+/* Gives the arena the lowest slot that is free, and lists it. */
 void wr_arena_enlist(struct wr_arena *arena);
 /* Takes it out of the list, and waits until nobody who went through it is here. */
 void wr_arena_delist(struct wr_arena *arena);

@@ -102,7 +102,8 @@ WR_EXPORT void *weir_arena_aligned_alloc(weir_arena_t *arena, size_t alignment, 
     errno = EINVAL;
     return NULL;
   }
-  return wr_alloc_aligned(or_default(arena), alignment, size);
+  return arena != NULL ? wr_alloc_aligned_in(arena, alignment, size)
+                       : wr_alloc_aligned(alignment, size);
 }
 
 WR_EXPORT void *weir_arena_realloc(weir_arena_t *arena, void *block, size_t size) {

@@ -166,7 +166,7 @@ WR_INLINE size_t wr_extent_unit(const struct wr_spans *spans) {
 
 /* How many units hold `bytes` bytes. */
 WR_INLINE size_t wr_extent_units(const struct wr_spans *spans, size_t bytes) {
-  return wr_bits_up(bytes, wr_extent_unit(spans)) >> spans->shift;
+  return (bytes + wr_extent_unit(spans) - 1) >> spans->shift;
 }
 
 /* Bytes of address space in a span. */

@@ -71,7 +71,7 @@ static bool give_block(void *block, struct wr_span *slab, struct wr_heap *owner)
 }
 
 /* Gives a live block of the span back; false when there is none at that address. */
-static bool give(void *block, struct wr_span *span) {
+WR_INLINE bool give(void *block, struct wr_span *span) {
   uintptr_t owner = owner_of(span);
   if (owner >= WR_OWNER_HEAP)
     return give_block(block, span, wr_heap_of(owner));
@@ -99,15 +99,21 @@ WR_COLD void wr_free_suspect(void *block, struct wr_span *slab) {
 WR_HOT WR_NOINLINE void wr_free_slow(void *block, struct wr_span *span) {
   if (block == NULL)
     return;
-  /* An arena in a buffer finds only its own. */
-  if (WR_UNLIKELY(span == NULL))
-    span = wr_pagemap_find(block);
   if (WR_UNLIKELY(span == NULL || !give(block, span)))
     give_in_buffer(block, span);
 }
 
+WR_HOT WR_NOINLINE void wr_free_slow_in(struct wr_arena *arena, void *block, struct wr_span *span) {
+  if (wr_pagemap_range_holds(&arena->range, block)) {
+    span = wr_pagemap_range_find(&arena->range, block);
+    if (WR_LIKELY(wr_free_quick(wr_heap_in(arena), span, block)))
+      return;
+  }
+  wr_free_slow(block, span);
+}
+
 /* Whether a live block of the span begins at the address, and how many bytes of it may be used. */
-static bool look(const void *block, const struct wr_span *span, size_t *usable) {
+WR_INLINE bool look(const void *block, const struct wr_span *span, size_t *usable) {
   uintptr_t owner = owner_of(span);
   if (owner >= WR_OWNER_HEAP) {
     if (!wr_slab_holds(span, block))
@@ -121,12 +127,17 @@ static bool look(const void *block, const struct wr_span *span, size_t *usable) 
   return owner == WR_OWNER_PAYLOAD && span->user == block;
 }
 
-struct wr_span *wr_free_find(const void *block, size_t *usable) {
-  struct wr_span *span = wr_pagemap_find(block), *inner;
-  if (WR_LIKELY(span != NULL) && look(block, span, usable))
-    return span;
-  inner = find_in_buffer(block);
+static WR_NOINLINE struct wr_span *look_in_buffer(const void *block, const struct wr_span *span,
+                                                  size_t *usable) {
+  struct wr_span *inner = find_in_buffer(block);
   if (inner == NULL || !look(block, inner, usable))
     stop(block, inner != NULL ? inner : span);
   return inner;
+}
+
+struct wr_span *wr_free_find(const void *block, size_t *usable) {
+  struct wr_span *span = wr_pagemap_find(block);
+  if (WR_LIKELY(span != NULL) && WR_LIKELY(look(block, span, usable)))
+    return span;
+  return look_in_buffer(block, span, usable);
 }

@@ -63,12 +63,12 @@ extern struct wr_heap wr_heap_unborn;
 extern struct wr_heap wr_heap_dead;
 
 /*
- * The heaps that a thread has of other arenas than the default one, by the arena's number; the
+ * The heaps that a thread has of other arenas than the default one, by the arena's slot; the
  * unborn one where it has none. Read by its thread; written under the lock of the list of arenas,
  * by its thread or by that which ends an arena.
  */
 struct wr_heap_table {
-  size_t count;
+  size_t end;                 /* bytes from the start of this to behind the last entry */
   struct wr_heap_table *next; /* in a list of thread.c */
   _Atomic(struct wr_heap *) heap[];
 };
@@ -82,12 +82,17 @@ WR_INLINE bool wr_heap_is_alive(const struct wr_heap *heap) {
   return WR_LIKELY(heap != &wr_heap_unborn && heap != &wr_heap_dead);
 }
 
+/* The entry of an arena whose slot is below the table's end. */
+WR_INLINE _Atomic(struct wr_heap *) *wr_heap_slot(struct wr_heap_table *table, size_t slot) {
+  return (_Atomic(struct wr_heap *) *)(void *)((char *)table + slot);
+}
+
 /* The thread's heap of an arena that is not the default one; the unborn one if it has none. */
 WR_INLINE struct wr_heap *wr_heap_in(const struct wr_arena *arena) {
   struct wr_heap_table *table = wr_heap_table;
-  if (WR_UNLIKELY(arena->id >= table->count))
+  if (WR_UNLIKELY(arena->slot >= table->end))
     return &wr_heap_unborn;
-  return atomic_load_explicit(&table->heap[arena->id], memory_order_relaxed);
+  return atomic_load_explicit(wr_heap_slot(table, arena->slot), memory_order_relaxed);
 }
 
 /* The same for any arena. */
@@ -97,7 +102,7 @@ WR_INLINE struct wr_heap *wr_heap_own(const struct wr_arena *arena) {
 
 /* Whether a heap of whatever arena is the thread's. */
 WR_INLINE bool wr_heap_is_own(const struct wr_heap *heap) {
-  return heap == wr_heap_self || heap == wr_heap_in(heap->arena);
+  return heap == wr_heap_own(heap->arena);
 }
 
 WR_INLINE struct wr_heap *wr_heap_of(uintptr_t owner) {

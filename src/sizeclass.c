@@ -33,10 +33,8 @@ unsigned wr_sizeclass_aligned(size_t size, size_t alignment) {
   return class;
 }
 
-unsigned wr_sizeclass_units(unsigned class, unsigned shift) {
-  size_t block = wr_sizeclass_block(class), length = 0;
-  if (shift >= 16)
-    return block <= (size_t)8 << 10 ? 1 : block <= (size_t)32 << 10 ? 4 : 8;
+unsigned wr_sizeclass_small_units(size_t block, unsigned shift) {
+  size_t length = 0;
   /* Ends at the latest with eight blocks, behind which less than one more is left. */
   do
     length += (size_t)1 << shift;

@@ -41,9 +41,17 @@ WR_INLINE size_t wr_sizeclass_block(unsigned class) {
  * WR_BLOCK_MAX, and alignment is a power of two. */
 unsigned wr_sizeclass_aligned(size_t size, size_t alignment);
 
+/* For wr_sizeclass_units, with units of less than 64 KiB. */
+unsigned wr_sizeclass_small_units(size_t block, unsigned shift);
+
 /* Units of 1 << `shift` bytes in a slab of `class`, when memory is not short: for those of 64 KiB,
  * eight blocks or more; for smaller ones, where memory is always short, as few as lose no more than
  * an eighth of the slab behind the last block. */
-unsigned wr_sizeclass_units(unsigned class, unsigned shift);
+WR_INLINE unsigned wr_sizeclass_units(unsigned class, unsigned shift) {
+  size_t block = wr_sizeclass_block(class);
+  if (WR_UNLIKELY(shift < 16))
+    return wr_sizeclass_small_units(block, shift);
+  return block <= (size_t)8 << 10 ? 1 : block <= (size_t)32 << 10 ? 4 : 8;
+}
 
 #endif

@@ -123,7 +123,7 @@ WR_HOT struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t 
   size_t usable = wr_bits_up(size, page);
   size_t lead, end, before, stale_end;
   struct wr_span *span;
-  if (WR_UNLIKELY(alignment > wr_extent_unit(spans)))
+  if (WR_UNLIKELY((alignment - 1) >> spans->shift != 0))
     span = obtain_aligned(spans, usable, alignment);
   else
     span = obtain(spans, wr_extent_units(spans, usable));
@@ -143,7 +143,7 @@ WR_HOT struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t 
   stale_end = span->dirty;
   span->dirty = wr_bits_max(stale_end, end);
   /* The first unit of every span is recorded already. */
-  if (WR_UNLIKELY(lead >= wr_extent_unit(spans)))
+  if (WR_UNLIKELY(lead > 0) && lead >= wr_extent_unit(spans))
     wr_extent_record(spans, span->user, wr_extent_unit(spans), span);
   wr_extent_set_owner(span, WR_OWNER_PAYLOAD);
   wr_lock_give(&spans->lock);

@@ -15,8 +15,7 @@
 
 #include <pthread.h>
 
-/* Entries of the smallest table; the next has twice as many, and so on. */
-#define TABLE_MIN 14
+#define TABLE_MIN (16 * WR_ARENA_SLOT_BYTES)
 #define TABLE_KINDS 28
 
 static struct wr_lock pool_lock;
@@ -47,39 +46,47 @@ static void give_idle(struct wr_heap *heap) {
   wr_lock_give(&pool_lock);
 }
 
-static size_t table_count(unsigned kind) {
-  return ((size_t)(TABLE_MIN + 2) << kind) - 2;
+/* Where a table of a kind ends: the smallest has room for 14 arenas, the next is twice as large. */
+static size_t table_end(unsigned kind) {
+  return TABLE_MIN << kind;
 }
 
-static unsigned table_kind(size_t count) {
+static unsigned table_kind(size_t end) {
   unsigned kind = 0;
-  while (table_count(kind) < count)
+  while (table_end(kind) < end)
     kind++;
   return kind;
 }
 
-/* A table of no heaps, in no list. NULL when memory is out. Under the lock. */
-static struct wr_heap_table *take_table(size_t count) {
-  unsigned kind = table_kind(count);
+static struct wr_heap *heap_at(struct wr_heap_table *table, size_t slot) {
+  return atomic_load_explicit(wr_heap_slot(table, slot), memory_order_relaxed);
+}
+
+static void set_heap(struct wr_heap_table *table, size_t slot, struct wr_heap *heap) {
+  atomic_store_explicit(wr_heap_slot(table, slot), heap, memory_order_relaxed);
+}
+
+/* A table of no heaps with that slot, in no list. NULL when memory is out. Under the lock. */
+static struct wr_heap_table *take_table(size_t slot) {
+  unsigned kind = table_kind(slot + WR_ARENA_SLOT_BYTES);
   struct wr_heap_table *table = spare_tables[kind];
   if (table != NULL) {
     spare_tables[kind] = table->next;
   } else {
-    table = wr_meta_take(&wr_arena_default.meta,
-                         sizeof *table + table_count(kind) * sizeof table->heap[0], 64);
+    table = wr_meta_take(&wr_arena_default.meta, table_end(kind), 64);
     if (table == NULL)
       return NULL;
-    table->count = table_count(kind);
+    table->end = table_end(kind);
   }
-  for (size_t i = 0; i < table->count; i++)
-    atomic_store_explicit(&table->heap[i], &wr_heap_unborn, memory_order_relaxed);
+  for (slot = WR_ARENA_SLOT_FIRST; slot < table->end; slot += WR_ARENA_SLOT_BYTES)
+    set_heap(table, slot, &wr_heap_unborn);
   return table;
 }
 
 /* Under the lock. */
 static void give_table(struct wr_heap_table *table) {
   struct wr_heap_table **at = &tables;
-  unsigned kind = table_kind(table->count);
+  unsigned kind = table_kind(table->end);
   if (table == &wr_heap_no_table)
     return;
   while (*at != table)
@@ -89,18 +96,16 @@ static void give_table(struct wr_heap_table *table) {
   spare_tables[kind] = table;
 }
 
-/* The thread's table with room for this number; NULL when memory is out. Under the lock. */
-static struct wr_heap_table *reserve(size_t id) {
+/* The thread's table with room for a slot; NULL when memory is out. Under the lock. */
+static struct wr_heap_table *reserve(size_t slot) {
   struct wr_heap_table *former = wr_heap_table, *table;
-  if (id < former->count)
+  if (slot < former->end)
     return former;
-  table = take_table(id + 1);
+  table = take_table(slot);
   if (table == NULL)
     return NULL;
-  for (size_t i = 0; i < former->count; i++)
-    atomic_store_explicit(&table->heap[i],
-                          atomic_load_explicit(&former->heap[i], memory_order_relaxed),
-                          memory_order_relaxed);
+  for (size_t i = WR_ARENA_SLOT_FIRST; i < former->end; i += WR_ARENA_SLOT_BYTES)
+    set_heap(table, i, heap_at(former, i));
   give_table(former);
   table->next = tables;
   tables = table;
@@ -110,6 +115,7 @@ static struct wr_heap_table *reserve(size_t id) {
 
 /* Makes an unattended heap the thread's. Whether memory sufficed. */
 static bool settle(struct wr_heap *heap) {
+  size_t slot = heap->arena->slot;
   struct wr_heap_table *table;
   if (heap->arena == &wr_arena_default) {
     wr_heap_attend(heap, true);
@@ -117,9 +123,9 @@ static bool settle(struct wr_heap *heap) {
     return true;
   }
   wr_lock_take(&wr_arena_list_lock);
-  table = reserve(heap->arena->id);
+  table = reserve(slot);
   if (table != NULL)
-    atomic_store_explicit(&table->heap[heap->arena->id], heap, memory_order_relaxed);
+    set_heap(table, slot, heap);
   wr_lock_give(&wr_arena_list_lock);
   if (table != NULL)
     wr_heap_attend(heap, true);
@@ -128,27 +134,25 @@ static bool settle(struct wr_heap *heap) {
 
 /* Takes the next heap that the thread has of another arena than the default one out of its table,
  * and keeps that arena from ending. NULL when there is none, and then the table is given back. */
-static struct wr_heap *take_next(struct wr_heap_table *table, size_t *from) {
-  struct wr_heap *heap = NULL;
+static struct wr_heap *take_next(struct wr_heap_table *table, size_t *slot) {
+  struct wr_heap *heap = &wr_heap_unborn;
   wr_lock_take(&wr_arena_list_lock);
-  for (; heap == NULL && *from < table->count; ++*from) {
-    heap = atomic_load_explicit(&table->heap[*from], memory_order_relaxed);
-    atomic_store_explicit(&table->heap[*from], &wr_heap_unborn, memory_order_relaxed);
-    if (heap == &wr_heap_unborn)
-      heap = NULL;
-    else
-      wr_counter_add(&heap->arena->holds, 1);
+  for (; heap == &wr_heap_unborn && *slot < table->end; *slot += WR_ARENA_SLOT_BYTES) {
+    heap = heap_at(table, *slot);
+    set_heap(table, *slot, &wr_heap_unborn);
   }
-  if (heap == NULL)
+  if (heap != &wr_heap_unborn)
+    wr_counter_add(&heap->arena->holds, 1);
+  else
     give_table(table);
   wr_lock_give(&wr_arena_list_lock);
-  return heap;
+  return heap != &wr_heap_unborn ? heap : NULL;
 }
 
 static void at_thread_end(void *argument) {
   struct wr_heap *heap = wr_heap_self;
   struct wr_heap_table *table = wr_heap_table;
-  size_t from = 0;
+  size_t slot = WR_ARENA_SLOT_FIRST;
   (void)argument;
   wr_heap_self = &wr_heap_dead;
   wr_heap_table = &wr_heap_no_table;
@@ -156,7 +160,7 @@ static void at_thread_end(void *argument) {
     wr_heap_attend(heap, false);
     give_idle(heap);
   }
-  while ((heap = take_next(table, &from)) != NULL) {
+  while ((heap = take_next(table, &slot)) != NULL) {
     wr_heap_attend(heap, false);
     give_idle(heap);
     wr_arena_let_go(heap->arena);
@@ -188,8 +192,8 @@ void wr_thread_leave(struct wr_heap *heap) {
 void wr_thread_forget(struct wr_arena *arena) {
   wr_lock_take(&wr_arena_list_lock);
   for (struct wr_heap_table *table = tables; table != NULL; table = table->next)
-    if (arena->id < table->count)
-      atomic_store_explicit(&table->heap[arena->id], &wr_heap_unborn, memory_order_relaxed);
+    if (arena->slot < table->end)
+      set_heap(table, arena->slot, &wr_heap_unborn);
   wr_lock_give(&wr_arena_list_lock);
   wr_arena_delist(arena);
 }

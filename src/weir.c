@@ -48,7 +48,7 @@ WR_EXPORT void *weir_aligned_alloc(size_t alignment, size_t size) {
     errno = EINVAL;
     return NULL;
   }
-  return wr_alloc_aligned(&wr_arena_default, alignment, size);
+  return wr_alloc_aligned(alignment, size);
 }
 
 WR_EXPORT void weir_free(void *block) {

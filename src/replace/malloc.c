@@ -72,7 +72,7 @@ WR_EXPORT int posix_memalign(void **block, size_t alignment, size_t size) {
   void *taken;
   if (!wr_bits_is_pow2(alignment) || alignment % sizeof(void *) != 0)
     return EINVAL;
-  taken = wr_alloc_aligned(&wr_arena_default, alignment, size);
+  taken = wr_alloc_aligned(alignment, size);
   errno = saved;
   if (taken == NULL)
     return ENOMEM;
@@ -81,14 +81,14 @@ WR_EXPORT int posix_memalign(void **block, size_t alignment, size_t size) {
 }
 
 WR_EXPORT void *valloc(size_t size) {
-  return wr_alloc_aligned(&wr_arena_default, wr_os_page_size(), size);
+  return wr_alloc_aligned(wr_os_page_size(), size);
 }
 
 WR_EXPORT void *pvalloc(size_t size) {
   size_t page = wr_os_page_size();
   if (size > PTRDIFF_MAX - page)
     return wr_alloc_refuse(&wr_arena_default, SIZE_MAX);
-  return wr_alloc_aligned(&wr_arena_default, page, size == 0 ? page : wr_bits_up(size, page));
+  return wr_alloc_aligned(page, size == 0 ? page : wr_bits_up(size, page));
 }
 
 WR_EXPORT size_t malloc_usable_size(void *block) {

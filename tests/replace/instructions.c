@@ -4,13 +4,38 @@
  * calls memset or memcpy, of which libc has one for each processor. Prints the operations' names
  * when it is not told which.
  */
+#include <weir/arena.h>
+
 #include "expect.h"
 
+/* Found in the library that is preloaded. */
+#pragma weak weir_malloc
+#pragma weak weir_free
+#pragma weak weir_arena_create
+#pragma weak weir_arena_alloc
+#pragma weak weir_arena_free
+
 static void *block;
+static weir_arena_t *arena;
 
 static void pair(size_t size) {
   void *taken = expect_hide(malloc(size));
   free(taken);
+}
+
+static void pair_weir(size_t size) {
+  void *taken = expect_hide(weir_malloc(size));
+  weir_free(taken);
+}
+
+static void pair_arena(size_t size) {
+  void *taken = expect_hide(weir_arena_alloc(arena, size));
+  weir_arena_free(arena, taken);
+}
+
+static void pair_arena_free(size_t size) {
+  void *taken = expect_hide(weir_arena_alloc(arena, size));
+  weir_free(taken);
 }
 
 static void aligned(size_t size) {
@@ -47,6 +72,12 @@ static const struct operation {
     {"pair-64K", pair, 65536},
     {"pair-256K", pair, 262144},
     {"pair-1M", pair, EXPECT_MIB},
+    {"weir-64", pair_weir, 64},
+    {"arena-64", pair_arena, 64},
+    {"arena-1K", pair_arena, 1024},
+    {"arena-4K", pair_arena, 4096},
+    {"arena-256K", pair_arena, 262144},
+    {"arena-weir_free-64", pair_arena_free, 64},
     {"memalign-64", aligned, 1000},
     {"realloc-in-place", resize, 1000},
     {"hundred-64", hundred, 64},
@@ -58,6 +89,8 @@ int main(int argc, char **argv) {
   size_t i;
 
   expect_start();
+  if (weir_arena_create != NULL)
+    arena = weir_arena_create(NULL);
   if (argc < 3)
     for (i = 0; i < EXPECT_COUNT(operations); i++)
       puts(operations[i].name);
