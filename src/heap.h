@@ -102,7 +102,8 @@ WR_INLINE struct wr_heap *wr_heap_own(const struct wr_arena *arena) {
 
 /* Whether a heap of whatever arena is the thread's. */
 WR_INLINE bool wr_heap_is_own(const struct wr_heap *heap) {
-  return heap == wr_heap_own(heap->arena);
+  return heap == wr_heap_self ||
+         (heap->arena != &wr_arena_default && heap == wr_heap_in(heap->arena));
 }
 
 WR_INLINE struct wr_heap *wr_heap_of(uintptr_t owner) {
