@@ -73,9 +73,11 @@ static void *take_again(struct wr_arena *arena, size_t size, size_t alignment, s
   if (WR_UNLIKELY(size > arena->spans.limit))
     return NULL;
   block = take_any(arena, size, alignment, stale);
-  /* Below the limit, no more is given up than is wanted; a slab is carved in pages. */
+  /* Where the limit is the reason, no more is given up than is wanted, and what rounding adds: to
+   * pages, and to blocks, which are a quarter larger at most. */
   if (WR_UNLIKELY(block == NULL) && arena->spans.limit != SIZE_MAX &&
-      wr_keep_make_room(&arena->spans, wr_bits_up(size, arena->source.page)))
+      wr_keep_make_room(&arena->spans, wr_bits_up(size <= WR_BLOCK_MAX ? size + size / 4 : size,
+                                                  arena->source.page)))
     block = take_any(arena, size, alignment, stale);
   if (WR_UNLIKELY(block == NULL)) {
     /* Free memory may be in the wrong classes, or in other threads' heaps. */

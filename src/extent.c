@@ -125,8 +125,13 @@ void wr_extent_remove(struct wr_spans *spans, struct wr_span *span) {
   wr_extent_set_owner(span, WR_OWNER_LEAVING);
 }
 
+/* As wr_extent_at, for an address that may be another arena's. */
+static struct wr_span *peek(const struct wr_spans *spans, const char *address) {
+  return WR_LIKELY(spans->range == NULL) ? wr_pagemap_peek(address) : wr_extent_at(spans, address);
+}
+
 struct wr_span *wr_extent_find(const struct wr_spans *spans, const char *address) {
-  struct wr_span *span = wr_extent_at(spans, address);
+  struct wr_span *span = peek(spans, address);
   return span != NULL && span->spans == spans && span->base == address &&
                  wr_extent_owner(span) != WR_OWNER_NONE
              ? span
@@ -135,7 +140,7 @@ struct wr_span *wr_extent_find(const struct wr_spans *spans, const char *address
 
 /* The free span that ends at `address`, or NULL. */
 static struct wr_span *free_before(const struct wr_spans *spans, const char *address) {
-  struct wr_span *span = wr_extent_at(spans, address - 1);
+  struct wr_span *span = peek(spans, address - 1);
   return span != NULL && span->spans == spans && wr_extent_owner(span) == WR_OWNER_FREE &&
                  span->base + wr_extent_length(span) == address
              ? span

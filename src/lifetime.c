@@ -94,7 +94,7 @@ static bool prefault(struct wr_arena *arena, size_t bytes) {
   struct wr_span *span;
   size_t stale;
   /* Of slabs, each unit may become a span. */
-  if (bytes > WR_SPAN_MAX || !wr_extent_stock_up(spans, wr_extent_units(spans, bytes)))
+  if (!wr_extent_stock_up(spans, wr_extent_units(spans, bytes)))
     return false;
   span = wr_span_take(spans, bytes, 1, &stale);
   if (span == NULL)
@@ -111,6 +111,10 @@ static bool prefault(struct wr_arena *arena, size_t bytes) {
 int wr_lifetime_make(const weir_arena_options_t *options, struct wr_arena **made) {
   struct wr_arena *arena;
   bool unlockable, whole, limited;
+  if (options->prefault > options->limit)
+    return EINVAL;
+  if (options->prefault > WR_SPAN_MAX)
+    return ENOMEM;
   wr_init();
   arena = make(options, &unlockable);
   if (arena == NULL)
@@ -210,7 +214,8 @@ int wr_lifetime_make_in(void *buffer, size_t size, const weir_arena_options_t *o
   size_t lead = -(uintptr_t)buffer & 127;
   struct wr_arena *arena = (struct wr_arena *)(void *)((char *)buffer + lead);
   wr_init();
-  if (size < wr_lifetime_buffer_min() || size > BUFFER_MAX || !is_fit(buffer))
+  if (size < wr_lifetime_buffer_min() || size > BUFFER_MAX || options->prefault > size ||
+      options->prefault > options->limit || !is_fit(buffer))
     return EINVAL;
   lay_out(&layout, (char *)arena, size - lead);
   if (options->prefault > layout.units << layout.shift)

@@ -76,8 +76,9 @@ bool wr_pagemap_cover(struct wr_meta *meta, const void *address, size_t length) 
 void wr_pagemap_set(const void *address, size_t length, struct wr_span *span) {
   for (size_t done = 0; done < length; done += WR_UNIT) {
     const char *at = (const char *)address + done;
+    /* Release: pairs with the acquire of wr_pagemap_peek. */
     atomic_store_explicit(&wr_pagemap_leaf(at)->span[WR_PAGEMAP_INDEX(at, 0, WR_PAGEMAP_LEAF_BITS)],
-                          span, memory_order_relaxed);
+                          span, memory_order_release);
   }
 }
 

@@ -7,8 +7,9 @@
  * the arena that owns the range, and nodes are published by a compare-and-swap, so that arenas need
  * not share one.
  *
- * Entries are read and written relaxed: a program that passes a block to another thread orders
- * the write of the block's entry before that thread's read of it.
+ * Entries of blocks are read relaxed: a program that passes a block to another thread orders the
+ * write of the block's entry before that thread's read of it. Who looks for what lies beside his
+ * own address space reads with acquire.
  */
 #ifndef WR_PAGEMAP_H
 #define WR_PAGEMAP_H
@@ -88,18 +89,28 @@ WR_INLINE struct wr_pagemap_leaf *wr_pagemap_leaf(const void *address) {
  * ignored, and an entry may be stale inside a free range: callers check that the span holds the
  * address.
  */
-WR_INLINE struct wr_span *wr_pagemap_find(const void *address) {
+WR_INLINE struct wr_span *wr_pagemap_load(const void *address, memory_order order) {
   uintptr_t not_base = atomic_load_explicit(&wr_pagemap_first.not_base, memory_order_relaxed);
   uintptr_t offset = (uintptr_t)address + not_base + 1;
   struct wr_pagemap_leaf *leaf;
   if (WR_LIKELY(offset < WR_PAGEMAP_LEAF_BYTES))
-    return atomic_load_explicit(&wr_pagemap_first.leaf.span[offset >> WR_UNIT_SHIFT],
-                                memory_order_relaxed);
+    return atomic_load_explicit(&wr_pagemap_first.leaf.span[offset >> WR_UNIT_SHIFT], order);
   leaf = wr_pagemap_leaf(address);
   if (WR_UNLIKELY(leaf == NULL))
     return NULL;
   return atomic_load_explicit(&leaf->span[WR_PAGEMAP_INDEX(address, 0, WR_PAGEMAP_LEAF_BITS)],
-                              memory_order_relaxed);
+                              order);
+}
+
+WR_INLINE struct wr_span *wr_pagemap_find(const void *address) {
+  return wr_pagemap_load(address, memory_order_relaxed);
+}
+
+/* The same for an address that is not known to be the caller's arena's: the descriptor may be any
+ * arena's, of which no more may be read than its `spans`. */
+WR_INLINE struct wr_span *wr_pagemap_peek(const void *address) {
+  /* Acquire: pairs with the release of wr_pagemap_set. */
+  return wr_pagemap_load(address, memory_order_acquire);
 }
 
 /* Makes the nodes for a range, so that wr_pagemap_set cannot fail there. Whether memory sufficed,

@@ -10,6 +10,7 @@ unit_tests = \
   tests/unit/test_free.c \
   tests/unit/test_heap.c \
   tests/unit/test_init.c \
+  tests/unit/test_lifetime.c \
   tests/unit/test_list.c \
   tests/unit/test_lock.c \
   tests/unit/test_meta.c \

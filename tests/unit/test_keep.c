@@ -294,10 +294,36 @@ START_TEST(slabs_go_over_the_mark_until_it_is_settled) {
 }
 END_TEST
 
-UNIT_SUITE(keep, the_mark_is_kept_exactly, a_mark_that_is_no_multiple_of_a_page,
-           the_coldest_goes_first_and_only_as_much_as_needed, the_peak_counts_what_is_about_to_go,
-           a_burst_leaves_what_a_loop_comes_back_for, a_new_working_set_displaces_the_old_one,
-           what_was_never_used_evicts_nothing, what_cannot_be_asked_about_counts_as_used,
-           a_refused_purge_loses_nothing, after_a_refusal_the_others_get_their_turn,
-           reduce_tells_how_much_left, a_lower_mark_takes_effect_at_once_a_higher_one_from_then_on,
+START_TEST(room_below_the_limit_costs_no_more_than_is_wanted) {
+  struct wr_span *span[8];
+  size_t committed;
+  begin(4096, SIZE_MAX);
+  for (int i = 0; i < 8; i++)
+    span[i] = take(MIB);
+  for (int i = 0; i < 8; i++)
+    fake_give(span[i]);
+  committed = wr_extent_committed(spans);
+  ck_assert(wr_keep_make_room(spans, SIZE_MAX / 2));
+  ck_assert_uint_eq(retained(), 8 * MIB);
+  spans->limit = committed + 4096;
+  ck_assert(wr_keep_make_room(spans, 4096));
+  ck_assert_uint_eq(retained(), 8 * MIB);
+  ck_assert(wr_keep_make_room(spans, MIB / 2));
+  ck_assert_uint_eq(retained(), 7 * MIB + MIB / 2 + 4096);
+  /* More than there is: then nothing is lost for it. */
+  ck_assert(!wr_keep_make_room(spans, 8 * MIB + 8192));
+  ck_assert_uint_eq(retained(), 7 * MIB + MIB / 2 + 4096);
+  ck_assert(wr_keep_make_room(spans, 8 * MIB));
+  ck_assert_uint_eq(retained(), 4096);
+  wr_span_check(spans);
+}
+END_TEST
+
+UNIT_SUITE(keep, room_below_the_limit_costs_no_more_than_is_wanted, the_mark_is_kept_exactly,
+           a_mark_that_is_no_multiple_of_a_page, the_coldest_goes_first_and_only_as_much_as_needed,
+           the_peak_counts_what_is_about_to_go, a_burst_leaves_what_a_loop_comes_back_for,
+           a_new_working_set_displaces_the_old_one, what_was_never_used_evicts_nothing,
+           what_cannot_be_asked_about_counts_as_used, a_refused_purge_loses_nothing,
+           after_a_refusal_the_others_get_their_turn, reduce_tells_how_much_left,
+           a_lower_mark_takes_effect_at_once_a_higher_one_from_then_on,
            slabs_go_over_the_mark_until_it_is_settled)

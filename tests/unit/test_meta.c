@@ -68,6 +68,33 @@ START_TEST(a_chunk_serves_many) {
 }
 END_TEST
 
+START_TEST(all_of_it_can_be_unmapped) {
+  for (const size_t *page = fake_pages; *page != 0; page++)
+    for (int apart = 0; apart < 2; apart++) {
+      begin(*page);
+      fake.ignores_hints = apart != 0;
+      for (int i = 0; i < 300; i++)
+        ck_assert_ptr_nonnull(wr_meta_take(&meta, 1000, 64));
+      ck_assert_uint_gt(fake_mapped(), 300000);
+      wr_meta_unmap(&meta);
+      ck_assert_uint_eq(fake_mapped(), 0);
+      ck_assert_ptr_null(meta.chunks);
+    }
+}
+END_TEST
+
+START_TEST(what_is_left_can_be_made_resident) {
+  char *taken;
+  begin(4096);
+  taken = wr_meta_take(&meta, 5000, 64);
+  memset(taken, 1, 5000);
+  wr_meta_prefault(&meta);
+  for (int i = 0; i < 5000; i++)
+    ck_assert_int_eq(taken[i], 1);
+  ck_assert_uint_eq(wr_counter_read(&meta.used), 5000);
+}
+END_TEST
+
 START_TEST(without_memory_nothing_is_lost) {
   unsigned char *got;
   begin(4096);
@@ -115,4 +142,5 @@ START_TEST(threads_get_memory_of_their_own) {
 END_TEST
 
 UNIT_SUITE(meta, memory_is_aligned_zeroed_and_disjoint, a_chunk_serves_many,
+           all_of_it_can_be_unmapped, what_is_left_can_be_made_resident,
            without_memory_nothing_is_lost, threads_get_memory_of_their_own)

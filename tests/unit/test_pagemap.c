@@ -198,11 +198,34 @@ START_TEST(the_first_range_may_be_any_other) {
 }
 END_TEST
 
+START_TEST(a_range_has_a_map_of_its_own) {
+  enum { UNITS = 37 };
+  static _Atomic(struct wr_span *) entry[UNITS];
+  for (unsigned shift = 12; shift <= 16; shift++) {
+    struct wr_pagemap_range range = {(char *)(uintptr_t)0x7000000, (size_t)UNITS << shift, shift,
+                                     entry};
+    size_t unit = (size_t)1 << shift;
+    memset(entry, 0, sizeof entry);
+    ck_assert(!wr_pagemap_range_holds(&range, range.base - 1));
+    ck_assert(!wr_pagemap_range_holds(&range, range.base + range.length));
+    wr_pagemap_range_set(&range, range.base + 3 * unit, 5 * unit, (struct wr_span *)128);
+    for (size_t at = 0; at < range.length; at += unit / 4) {
+      bool set = at >= 3 * unit && at < 8 * unit;
+      ck_assert(wr_pagemap_range_holds(&range, range.base + at));
+      ck_assert_ptr_eq(wr_pagemap_range_find(&range, range.base + at),
+                       set ? (struct wr_span *)128 : NULL);
+    }
+  }
+}
+END_TEST
+
 #if UINTPTR_MAX > UINT32_MAX
 UNIT_SUITE(pagemap, nothing_is_found_where_nothing_is, every_byte_of_a_unit_leads_to_its_span,
            ranges_cross_nodes, covering_again_takes_no_memory, addresses_above_the_48th_bit,
            without_memory_for_a_node, threads_make_the_same_nodes,
-           the_first_range_may_be_the_lowest, the_first_range_may_be_any_other)
+           the_first_range_may_be_the_lowest, the_first_range_may_be_any_other,
+           a_range_has_a_map_of_its_own)
 #else
-UNIT_SUITE(pagemap, nothing_is_found_where_nothing_is, without_memory_for_a_node)
+UNIT_SUITE(pagemap, nothing_is_found_where_nothing_is, without_memory_for_a_node,
+           a_range_has_a_map_of_its_own)
 #endif

@@ -67,7 +67,23 @@ START_TEST(a_slab_has_eight_blocks_or_more) {
 }
 END_TEST
 
+START_TEST(with_small_units_at_most_an_eighth_is_lost_behind_the_last_block) {
+  for (unsigned shift = 12; shift < 16; shift++)
+    for (unsigned class = 0; class < WR_CLASSES; class ++) {
+      size_t block = wr_sizeclass_block(class), unit = (size_t)1 << shift;
+      size_t units = wr_sizeclass_units(class, shift), bytes = units * unit;
+      ck_assert_uint_ge(bytes, block);
+      ck_assert_uint_le(bytes % block, bytes / 8);
+      /* No fewer units would do. */
+      for (size_t less = unit; less < bytes; less += unit)
+        ck_assert(less < block || less % block > less / 8);
+      ck_assert_uint_le(bytes, wr_bits_up(8 * block, unit));
+    }
+}
+END_TEST
+
 UNIT_SUITE(sizeclass, blocks_get_larger_by_a_fourth_of_a_doubling,
            every_size_gets_the_smallest_block_that_holds_it, at_most_a_fifth_is_lost,
            every_alignment_gets_the_smallest_block_that_is_a_multiple,
-           a_slab_has_eight_blocks_or_more)
+           a_slab_has_eight_blocks_or_more,
+           with_small_units_at_most_an_eighth_is_lost_behind_the_last_block)

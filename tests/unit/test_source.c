@@ -179,7 +179,51 @@ START_TEST(the_operating_system) {
 }
 END_TEST
 
+START_TEST(every_mapping_of_a_source_that_locks_is_locked) {
+  void *address;
+  begin(4096);
+  source.lock = true;
+  fake.skew = 1;
+  ck_assert_int_eq(wr_source_map(&source, NULL, MIB, 65536, &address), 0);
+  ck_assert_uint_eq(fake_calls(FAKE_LOCK), 1);
+  ck_assert_ptr_eq(fake_call(FAKE_LOCK, 0)->address, address);
+  ck_assert_uint_eq(fake_call(FAKE_LOCK, 0)->length, MIB);
+  ck_assert(!source.unlockable);
+  /* What cannot be locked is not had. */
+  fake_fail(FAKE_LOCK, 1, 1);
+  ck_assert_int_eq(wr_source_map(&source, NULL, MIB, 65536, &address), EPERM);
+  ck_assert(source.unlockable);
+  ck_assert_uint_eq(fake_mapped(), MIB);
+  ck_assert_uint_eq(wr_counter_read(&source.mapped), MIB);
+}
+END_TEST
+
+START_TEST(a_buffer_is_handed_out_once) {
+  static WR_ALIGNED(65536) char buffer[1 << 20];
+  void *first, *second, *none;
+  size_t end = 0;
+  memset(&source, 0, sizeof source);
+  wr_source_init_buffer(&source, buffer, sizeof buffer, 4096);
+  ck_assert_uint_eq(source.page, 4096);
+  ck_assert_int_eq(wr_source_map(&source, NULL, 65536, 65536, &first), 0);
+  ck_assert_int_eq(wr_source_map(&source, buffer, sizeof buffer - 65536, 4096, &second), 0);
+  ck_assert_ptr_eq(first, buffer);
+  ck_assert_ptr_eq(second, buffer + 65536);
+  ck_assert_int_eq(wr_source_map(&source, NULL, 4096, 4096, &none), ENOMEM);
+  memset(buffer, 7, sizeof buffer);
+  ck_assert_int_eq(wr_source_purge(&source, first, 65536), 0);
+  ck_assert_int_ne(wr_source_unmap(&source, first, 65536), 0);
+  ck_assert_int_eq(wr_source_move(&source, first, second, 65536), ENOSYS);
+  ck_assert_int_eq(wr_source_resident(&source, first, 65536, &end), 0);
+  ck_assert_uint_eq(end, 65536);
+  ck_assert_uint_eq(wr_counter_read(&source.mapped), sizeof buffer);
+  for (size_t i = 0; i < sizeof buffer; i++)
+    ck_assert_int_eq(buffer[i], 7);
+}
+END_TEST
+
 UNIT_SUITE(source, mappings_are_aligned_and_exact, a_free_hint_is_taken,
            a_failed_map_leaves_nothing, a_failed_unmap_stays_counted,
            impossible_lengths_are_no_call, huge_pages_are_asked_for_as_the_source_says,
-           purge_and_probe_hand_on, the_operating_system)
+           purge_and_probe_hand_on, the_operating_system,
+           every_mapping_of_a_source_that_locks_is_locked, a_buffer_is_handed_out_once)
