@@ -11,6 +11,7 @@
 #include "check.h"
 #include "init.h"
 #include "os.h"
+#include "text.h"
 #include "thread.h"
 
 /* Units of an arena in a buffer: about 512 of them, from 4 to 64 KiB each. */
@@ -29,15 +30,20 @@ static void touch(char *address, size_t length, size_t page) {
     *at = 0;
 }
 
+/* Copies as many whole characters as there is room for. What is none would be none in a report. */
 static void set_name(struct wr_arena *arena, const char *name) {
-  size_t length = name != NULL ? strnlen(name, sizeof arena->name) : 0;
-  /* What is too long is cut before a character of UTF-8, not inside it. */
-  if (length == sizeof arena->name)
-    for (length--; length > 0 && (name[length] & 0xc0) == 0x80;)
-      length--;
-  if (length > 0)
-    memcpy(arena->name, name, length);
-  arena->name[length] = '\0';
+  size_t used = 0;
+  while (name != NULL && *name != '\0') {
+    size_t length = wr_text_character(name);
+    if (used + wr_bits_max(length, 1) >= sizeof arena->name)
+      break;
+    if (length == 0)
+      arena->name[used++] = '?';
+    memcpy(arena->name + used, name, length);
+    used += length;
+    name += wr_bits_max(length, 1);
+  }
+  arena->name[used] = '\0';
 }
 
 static size_t mark_of(const weir_arena_options_t *options, size_t by_default) {

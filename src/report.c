@@ -59,6 +59,7 @@ int wr_report_text(const struct wr_snapshot *snapshot, wr_text_sink sink, void *
 int wr_report_json(const struct wr_snapshot *snapshot, wr_text_sink sink, void *context) {
   struct wr_text text;
   const char *comma = "";
+  uint64_t number;
   wr_text_begin(&text, sink, context);
   wr_text_string(&text, "{\"weir\":\"" WEIR_VERSION "\",\"pid\":");
   wr_text_number(&text, wr_os_process());
@@ -69,7 +70,9 @@ int wr_report_json(const struct wr_snapshot *snapshot, wr_text_sink sink, void *
     wr_text_string(&text, ",\"");
     wr_text_json(&text, lines[i].name);
     wr_text_string(&text, "\":");
-    wr_text_number(&text, value_of(snapshot, &lines[i]));
+    /* Many readers know no larger numbers; an unlimited mark is one. */
+    number = value_of(snapshot, &lines[i]);
+    wr_text_number(&text, number < INT64_MAX ? number : INT64_MAX);
   }
   wr_text_string(&text, ",\"classes\":[");
   for (unsigned i = 0; i < WR_CLASSES; i++) {

@@ -84,7 +84,7 @@ void wr_snapshot_take(struct wr_arena *arena, struct wr_snapshot *snapshot) {
   stats->reserved = wr_counter_read(&arena->source.mapped);
   stats->heaps = wr_counter_read(&arena->heap_count);
   stats->out_of_memory = wr_counter_read(&arena->out_of_memory);
-  stats->limit = arena->spans.limit;
+  stats->limit = arena->spans.limit != SIZE_MAX ? arena->spans.limit : 0;
   stats->over_limit = wr_counter_read(&arena->over_limit);
   /* A buffer is cut up by calls of weir's own. */
   if (arena->buffer != NULL)

@@ -96,6 +96,32 @@ void wr_text_size(struct wr_text *text, size_t size) {
   wr_text_number(text, size);
 }
 
+size_t wr_text_character(const char *string) {
+  const unsigned char *byte = (const unsigned char *)string;
+  unsigned char first = byte[0], least = 0x80, most = 0xbf;
+  size_t length = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  if (first < 0x80)
+    return first >= 0x20 && first != 0x7f;
+  if (first < 0xc2 || first > 0xf4)
+    return 0;
+  /* The second byte rules out what is longer than need be, surrogates, and what is above the last
+   * character. */
+  if (first == 0xe0)
+    least = 0xa0;
+  else if (first == 0xf0)
+    least = 0x90;
+  else if (first == 0xed)
+    most = 0x9f;
+  else if (first == 0xf4)
+    most = 0x8f;
+  if (byte[1] < least || byte[1] > most)
+    return 0;
+  for (size_t i = 2; i < length; i++)
+    if ((byte[i] & 0xc0) != 0x80)
+      return 0;
+  return length;
+}
+
 void wr_text_json(struct wr_text *text, const char *string) {
   for (; *string != '\0'; string++) {
     unsigned char c = (unsigned char)*string;

@@ -31,6 +31,9 @@ void wr_text_left(struct wr_text *text, const char *string, size_t width);
 void wr_text_right(struct wr_text *text, uint64_t number, size_t width);
 /* A size with the largest of the suffixes K, M, G that loses nothing; SIZE_MAX is "unlimited". */
 void wr_text_size(struct wr_text *text, size_t size);
+/* How many bytes the character of UTF-8 that `string` begins with has; 0 if it begins with none
+ * (the Unicode Standard, table 3-7), with a control character, or is empty. */
+size_t wr_text_character(const char *string);
 /* A string as the inside of a JSON string: quotes, backslashes and control bytes escaped. */
 void wr_text_json(struct wr_text *text, const char *string);
 /* Hands what is left to the sink; returns text->error. */

@@ -37,7 +37,9 @@ typedef struct wr_arena weir_arena_t;
 /** What an arena is to be. Begin with WEIR_ARENA_OPTIONS_INIT and change what shall differ. */
 typedef struct {
   size_t size;      /**< sizeof(weir_arena_options_t), as the caller was compiled */
-  const char *name; /**< in reports; copied, at most WEIR_ARENA_NAME_MAX - 1 bytes; NULL: "" */
+  const char *name; /**< in reports: UTF-8, copied, at most WEIR_ARENA_NAME_MAX - 1 bytes (whole
+                         characters; each byte that is part of none becomes a question mark, as do
+                         control characters); NULL: "" */
   size_t retain;    /**< the mark in bytes, WEIR_RETAIN_UNLIMITED or WEIR_RETAIN_DEFAULT; at least
                          `prefault` is kept, whatever it says */
   size_t limit;     /**< hard limit in bytes on what may be resident of the arena: blocks, free

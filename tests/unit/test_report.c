@@ -57,7 +57,9 @@ START_TEST(json_has_every_counter_and_every_used_class) {
   ck_assert_ptr_eq(strchr(sink.text, '\n'), sink.text + sink.used - 1);
   ck_assert_int_eq(strncmp(sink.text, "{\"weir\":\"", 9), 0);
   expect_number("\"pid\":", (uint64_t)getpid(), ",");
-#define WEIR_STAT(name, kind, text) expect_number("\"" #name "\":", snapshot.stats.name, ",");
+#define WEIR_STAT(name, kind, text) \
+  expect_number( \
+      "\"" #name "\":", snapshot.stats.name < INT64_MAX ? snapshot.stats.name : INT64_MAX, ",");
 #include <weir/counters.def>
 #undef WEIR_STAT
   for (unsigned class = 0; class < WR_CLASSES; class ++) {
@@ -87,7 +89,6 @@ START_TEST(json_is_well_formed) {
   size_t index, used = 0, counters = 0;
   begin();
   /* Jansson has no numbers above this. */
-  snapshot.stats.mark = INT64_MAX;
   ck_assert_int_eq(wr_report_json(&snapshot, unit_sink, &sink), 0);
   root = json_loads(sink.text, JSON_REJECT_DUPLICATES, &error);
   ck_assert_msg(root != NULL, "%s", error.text);
@@ -96,7 +97,7 @@ START_TEST(json_is_well_formed) {
 #define WEIR_STAT(name, kind, text) \
   ck_assert(json_is_integer(json_object_get(root, #name))); \
   ck_assert_uint_eq((uint64_t)json_integer_value(json_object_get(root, #name)), \
-                    snapshot.stats.name); \
+                    snapshot.stats.name < INT64_MAX ? snapshot.stats.name : INT64_MAX); \
   counters++;
 #include <weir/counters.def>
 #undef WEIR_STAT

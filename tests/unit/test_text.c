@@ -245,7 +245,34 @@ START_TEST(what_is_written_is_read_as_the_same_size) {
 }
 END_TEST
 
-UNIT_SUITE(text, strings_and_bytes, numbers, padding, sizes, json_strings,
-           long_text_reaches_the_sink_whole, a_failed_sink_is_left_alone,
+/* Every sequence of up to three bytes, and of four with any of the last two, against a decoder that
+ * goes by what a character means. */
+static size_t character(const unsigned char *byte) {
+  static const uint32_t least[] = {0, 0x20, 0x80, 0x800, 0x10000};
+  size_t length = byte[0] < 0x80 ? 1 : byte[0] >> 5 == 6 ? 2 : byte[0] >> 4 == 14 ? 3 : 4;
+  uint32_t value = length == 1 ? byte[0] : byte[0] & (0x7fU >> length);
+  if (length == 4 && byte[0] >> 3 != 30)
+    return 0;
+  for (size_t i = 1; i < length; i++) {
+    if (byte[i] >> 6 != 2)
+      return 0;
+    value = value << 6 | (byte[i] & 0x3f);
+  }
+  return value >= least[length] && value <= 0x10ffff && value != 0x7f && value >> 11 != 27 ? length
+                                                                                           : 0;
+}
+
+START_TEST(characters_are_told_from_what_is_none) {
+  for (uint32_t bytes = 0; bytes < 1U << 24; bytes++) {
+    unsigned char string[5] = {(unsigned char)(bytes >> 16), (unsigned char)(bytes >> 8),
+                               (unsigned char)bytes, (unsigned char)(bytes * 7), 0};
+    if (wr_text_character((const char *)string) != character(string))
+      ck_abort_msg("%02x %02x %02x %02x", string[0], string[1], string[2], string[3]);
+  }
+}
+END_TEST
+
+UNIT_SUITE(text, characters_are_told_from_what_is_none, strings_and_bytes, numbers, padding, sizes,
+           json_strings, long_text_reaches_the_sink_whole, a_failed_sink_is_left_alone,
            without_a_sink_what_does_not_fit_is_dropped, good_sizes_are_read, bad_sizes_are_refused,
            what_is_written_is_read_as_the_same_size)
