@@ -63,6 +63,9 @@ static bool add_batch(struct wr_spans *spans) {
 }
 
 bool wr_extent_stock_up(struct wr_spans *spans, size_t count) {
+  size_t batches = (count + WR_EXTENT_SPARES + WR_SPAN_BATCH - 1) / WR_SPAN_BATCH;
+  if (!wr_meta_reserve(spans->meta, batches * sizeof(struct wr_span_batch)))
+    return false;
   while (wr_counter_read(&spans->spares) < count + WR_EXTENT_SPARES)
     if (!add_batch(spans))
       return false;

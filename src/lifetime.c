@@ -99,11 +99,9 @@ static bool prefault(struct wr_arena *arena, size_t bytes) {
   struct wr_heap *heap;
   struct wr_span *span;
   size_t stale;
-  /* Of slabs, each unit may become a span. */
-  if (!wr_extent_stock_up(spans, wr_extent_units(spans, bytes)))
-    return false;
   span = wr_span_take(spans, bytes, 1, &stale);
-  if (span == NULL)
+  /* Of slabs, each unit may become a span. */
+  if (span == NULL || !wr_extent_stock_up(spans, wr_extent_units(spans, bytes)))
     return false;
   touch(span->user, span->usable, arena->source.page);
   (void)wr_span_give(span, span->user);

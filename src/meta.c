@@ -47,6 +47,14 @@ out:
   return taken;
 }
 
+bool wr_meta_reserve(struct wr_meta *meta, size_t size) {
+  bool reserved;
+  wr_lock_take(&meta->lock);
+  reserved = (size_t)(meta->end - meta->next) >= size || grow(meta, size, 1);
+  wr_lock_give(&meta->lock);
+  return reserved;
+}
+
 void wr_meta_prefault(struct wr_meta *meta) {
   wr_lock_take(&meta->lock);
   for (volatile char *at = meta->next; at < meta->end; at += meta->source->page)

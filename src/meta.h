@@ -7,6 +7,7 @@
 #ifndef WR_META_H
 #define WR_META_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "counters.h"
@@ -31,6 +32,9 @@ struct wr_meta {
 /* Takes zeroed memory at a multiple of `alignment` (a power of two up to 4 KiB). NULL when the
  * source gives none. One lock; at most one mmap. */
 void *wr_meta_take(struct wr_meta *meta, size_t size, size_t alignment);
+
+/* Maps enough at once for so many bytes more. Whether memory sufficed. */
+bool wr_meta_reserve(struct wr_meta *meta, size_t size);
 
 /* Writes to what is mapped and not handed out yet, so that it is resident. */
 void wr_meta_prefault(struct wr_meta *meta);
