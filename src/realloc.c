@@ -13,10 +13,10 @@
 /* From this size on the pages are moved, not copied, into memory that is not resident. */
 #define MOVE_MIN ((size_t)256 << 10)
 
-/* Whether a block of `usable` bytes serves `size` without wasting more than half of itself, or as
- * well as any. */
+/* Whether a block of `usable` bytes serves `size` without wasting more than half of itself; the
+ * smallest block serves any size it holds. */
 static bool fits(size_t usable, size_t size) {
-  return size <= usable && (size >= usable / 2 || usable == WR_BLOCK_MIN);
+  return size <= usable && size + WR_BLOCK_MIN / 2 >= usable / 2;
 }
 
 static bool resize_in_place(struct wr_span *span, size_t usable, size_t size) {

@@ -83,6 +83,19 @@ START_TEST(all_of_it_can_be_unmapped) {
 }
 END_TEST
 
+START_TEST(what_is_wanted_soon_is_mapped_at_once) {
+  begin(4096);
+  fake_fail(FAKE_MAP, 1, 1);
+  ck_assert(!wr_meta_reserve(&meta, 1000000));
+  ck_assert(wr_meta_reserve(&meta, 1000000));
+  ck_assert(wr_meta_reserve(&meta, 1000000));
+  ck_assert_uint_eq(fake_calls(FAKE_MAP), 2);
+  for (int i = 0; i < 1000; i++)
+    ck_assert_ptr_nonnull(wr_meta_take(&meta, 1000, 8));
+  ck_assert_uint_eq(fake_calls(FAKE_MAP), 2);
+}
+END_TEST
+
 START_TEST(what_is_left_can_be_made_resident) {
   char *taken;
   begin(4096);
@@ -142,5 +155,6 @@ START_TEST(threads_get_memory_of_their_own) {
 END_TEST
 
 UNIT_SUITE(meta, memory_is_aligned_zeroed_and_disjoint, a_chunk_serves_many,
-           all_of_it_can_be_unmapped, what_is_left_can_be_made_resident,
-           without_memory_nothing_is_lost, threads_get_memory_of_their_own)
+           what_is_wanted_soon_is_mapped_at_once, all_of_it_can_be_unmapped,
+           what_is_left_can_be_made_resident, without_memory_nothing_is_lost,
+           threads_get_memory_of_their_own)

@@ -265,7 +265,17 @@ START_TEST(where_the_target_of_a_move_is_lost_there_is_another) {
 }
 END_TEST
 
-UNIT_SUITE(realloc, contents_are_kept_from_any_size_to_any, random_sizes, null_and_nothing,
+START_TEST(the_smallest_block_stays_whatever_it_gets_smaller_to) {
+  for (size_t size = 1; size <= 16; size++) {
+    void *block = weir_malloc(16);
+    ck_assert_ptr_eq(weir_realloc(block, size), block);
+    ck_assert_ptr_eq(weir_realloc(block, 16), block);
+  }
+}
+END_TEST
+
+UNIT_SUITE(realloc, the_smallest_block_stays_whatever_it_gets_smaller_to,
+           contents_are_kept_from_any_size_to_any, random_sizes, null_and_nothing,
            small_blocks_stay_where_they_fit, small_blocks_grow_by_a_quarter_at_least,
            large_blocks_are_moved_into_memory_that_is_not_resident,
            where_pages_cannot_move_they_are_copied,
