@@ -10,22 +10,14 @@
 #include "init.h"
 #include "thread.h"
 
-/* Whether it is the limit that such a request is refused for. */
-static bool is_over_limit(struct wr_spans *spans, size_t size) {
-  bool over;
-  if (spans->limit == SIZE_MAX || size > WR_SPAN_MAX)
-    return false;
-  wr_lock_take(&spans->lock);
-  /* It may have wanted a heap and descriptors, too. */
-  over = !wr_extent_allows(spans, wr_bits_up(size, spans->page) + sizeof(struct wr_heap) +
-                                      sizeof(struct wr_span_batch));
-  wr_lock_give(&spans->lock);
-  return over;
-}
+/* How often a request below the limit is tried while other threads take what was given up for it,
+ * and how much more is wanted each time: it may need a heap and descriptors, too. */
+#define LIMIT_TRIES 4
+#define OWN_BYTES (sizeof(struct wr_heap) + sizeof(struct wr_span_batch))
 
-WR_COLD void *wr_alloc_refuse(struct wr_arena *arena, size_t size) {
+WR_COLD void *wr_alloc_refuse(struct wr_arena *arena, size_t why) {
   wr_counter_add(&arena->out_of_memory, 1);
-  if (is_over_limit(&arena->spans, size))
+  if (why == WR_ALLOC_LIMITED)
     wr_counter_add(&arena->over_limit, 1);
   errno = ENOMEM;
   return NULL;
@@ -62,35 +54,61 @@ static void *take_any(struct wr_arena *arena, size_t size, size_t alignment, siz
                     stale);
 }
 
+/* What a request takes, with rounding to blocks, which are a quarter larger at most, and to pages.
+ */
+static size_t needed(const struct wr_arena *arena, size_t size) {
+  return wr_bits_up(size <= WR_BLOCK_MAX ? size + size / 4 : size, arena->source.page);
+}
+
+/* As take_any for an arena with a limit, when that has failed: gives up as much of what is free as
+ * is wanted, and nothing if all of it would not do. *limited: that was the reason. */
+static void *take_below_limit(struct wr_arena *arena, size_t size, size_t alignment, size_t *stale,
+                              bool *limited) {
+  size_t bytes = needed(arena, size);
+  void *block = NULL;
+  bool room = true;
+  /* Other threads may be faster. */
+  for (int tries = 0; block == NULL && room && tries < LIMIT_TRIES; tries++) {
+    room = wr_keep_make_room(&arena->spans, bytes);
+    if (!room) {
+      /* The heaps may have empty slabs. */
+      (void)wr_heap_trim_all(arena, SIZE_MAX);
+      room = wr_keep_make_room(&arena->spans, bytes);
+    }
+    if (room)
+      block = take_any(arena, size, alignment, stale);
+    bytes += OWN_BYTES;
+  }
+  *limited = !room;
+  return block;
+}
+
 /* As take_any, and gives back what is retained and tries again when memory is out. */
 static void *take_again(struct wr_arena *arena, size_t size, size_t alignment, size_t *stale) {
   int saved = errno;
-  void *block;
+  bool limited = false;
+  void *block = NULL;
   /* What can never be served must not cost the memory that is retained. */
-  if (WR_UNLIKELY(size > WR_SPAN_MAX || alignment > WR_SPAN_MAX - size))
-    return NULL;
-  wr_init();
-  if (WR_UNLIKELY(size > arena->spans.limit))
-    return NULL;
-  block = take_any(arena, size, alignment, stale);
-  /* Where the limit is the reason, no more is given up than is wanted, and what rounding adds: to
-   * pages, and to blocks, which are a quarter larger at most. */
-  if (WR_UNLIKELY(block == NULL) && arena->spans.limit != SIZE_MAX &&
-      wr_keep_make_room(&arena->spans, wr_bits_up(size <= WR_BLOCK_MAX ? size + size / 4 : size,
-                                                  arena->source.page)))
+  if (WR_LIKELY(size <= WR_SPAN_MAX && alignment <= WR_SPAN_MAX - size)) {
+    wr_init();
     block = take_any(arena, size, alignment, stale);
-  if (WR_UNLIKELY(block == NULL)) {
-    /* Free memory may be in the wrong classes, or in other threads' heaps. */
-    (void)wr_heap_trim_all(arena, 0);
-    block = take_any(arena, size, alignment, stale);
+    if (WR_UNLIKELY(block == NULL) && arena->spans.limit != SIZE_MAX)
+      block = take_below_limit(arena, size, alignment, stale, &limited);
+    if (WR_UNLIKELY(block == NULL) && !limited) {
+      /* Free memory may be in the wrong classes, or in other threads' heaps. */
+      (void)wr_heap_trim_all(arena, 0);
+      block = take_any(arena, size, alignment, stale);
+    }
   }
+  if (WR_UNLIKELY(block == NULL))
+    *stale = limited ? WR_ALLOC_LIMITED : 0;
   errno = saved;
   return block;
 }
 
 static void *take(struct wr_arena *arena, size_t size, size_t alignment, size_t *stale) {
   void *block = take_again(arena, size, alignment, stale);
-  return WR_LIKELY(block != NULL) ? block : wr_alloc_refuse(arena, size);
+  return WR_LIKELY(block != NULL) ? block : wr_alloc_refuse(arena, *stale);
 }
 
 void *wr_alloc_try(struct wr_arena *arena, size_t size, size_t *stale) {
@@ -129,7 +147,7 @@ void *wr_alloc_zeroed(struct wr_arena *arena, size_t size) {
   size_t stale;
   void *block = wr_alloc_try(arena, size, &stale);
   if (WR_UNLIKELY(block == NULL))
-    return wr_alloc_refuse(arena, size);
+    return wr_alloc_refuse(arena, stale);
   /* In a buffer, memory that weir has not used was not zero to begin with. */
   if (WR_UNLIKELY(arena->buffer != NULL))
     stale = size;

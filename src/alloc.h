@@ -16,9 +16,13 @@ void *wr_alloc_slow(size_t size);
 /* From another. */
 void *wr_alloc_slow_in(struct wr_arena *arena, size_t size);
 
-/* As wr_alloc_take_in for any arena, but memory that is out is the caller's business: NULL, errno
- * as it was. *stale is how many of the block's first bytes may be other than 0, and the memory of a
- * payload of which that is 0 is not resident yet. */
+/*
+ * As wr_alloc_take_in for any arena, but memory that is out is the caller's business: NULL, errno
+ * as it was, and *stale is WR_ALLOC_LIMITED if that is because of the limit, else 0. Otherwise
+ * *stale is how many of the block's first bytes may be other than 0, and the memory of a payload of
+ * which that is 0 is not resident yet.
+ */
+#define WR_ALLOC_LIMITED ((size_t)1)
 void *wr_alloc_try(struct wr_arena *arena, size_t size, size_t *stale);
 
 /* Every byte 0. */
@@ -28,8 +32,8 @@ void *wr_alloc_zeroed(struct wr_arena *arena, size_t size);
 void *wr_alloc_aligned(size_t alignment, size_t size);
 void *wr_alloc_aligned_in(struct wr_arena *arena, size_t alignment, size_t size);
 
-/* NULL, with errno set and the request for `size` bytes counted. */
-void *wr_alloc_refuse(struct wr_arena *arena, size_t size);
+/* NULL, with errno set and the request counted; `why` as *stale above. */
+void *wr_alloc_refuse(struct wr_arena *arena, size_t why);
 
 /* From the current slab of the size's class, or NULL. */
 WR_INLINE void *wr_alloc_quick(struct wr_heap *heap, size_t size) {

@@ -146,7 +146,7 @@ void wr_arena_forked(struct wr_arena *arena) {
   wr_lock_init(&arena->spans.lock);
   wr_lock_init(&arena->spans.growing);
   /* Whoever held it is not in this process. */
-  arena->spans.pending = 0;
+  arena->spans.pending = arena->spans.leaving = 0;
   wr_counter_set(&arena->holds, 0);
 }
 

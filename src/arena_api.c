@@ -93,7 +93,7 @@ WR_EXPORT void *weir_arena_zalloc(weir_arena_t *arena, size_t count, size_t size
   size_t bytes;
   arena = or_default(arena);
   if (WR_UNLIKELY(!wr_bits_product(count, size, &bytes)))
-    return wr_alloc_refuse(arena, SIZE_MAX);
+    return wr_alloc_refuse(arena, 0);
   return wr_alloc_zeroed(arena, bytes);
 }
 

@@ -131,6 +131,7 @@ struct wr_spans {
   struct wr_span_batch *batches;
   char *end;                               /* behind the last range mapped; guarded by `growing` */
   size_t pending;                          /* bytes about to be taken for weir's own structures */
+  size_t leaving;                          /* retained bytes that are being given back */
   struct wr_meta *map_meta;                /* memory for the page map */
   const struct wr_pagemap_range *range;    /* what resolves addresses; NULL: the page map */
   uint64_t retained_bits[WR_RETAIN_WORDS]; /* which lists of `retained` may have members */

@@ -52,7 +52,12 @@ static void tag_full(struct wr_heap *heap, struct wr_span *slab) {
 }
 
 static size_t pin_limit(const struct wr_heap *heap) {
-  return wr_counter_read(&heap->arena->spans.retain.mark) < WR_HEAP_PIN_MAX ? 0 : WR_HEAP_PIN_MAX;
+  const struct wr_spans *spans = &heap->arena->spans;
+  if (wr_counter_read(&spans->retain.mark) < WR_HEAP_PIN_MAX)
+    return 0;
+  /* In a buffer, what another thread's heap keeps is lost to the others. */
+  return spans->range == NULL ? WR_HEAP_PIN_MAX
+                              : wr_bits_min(spans->range->length / 16, WR_HEAP_PIN_MAX);
 }
 
 static void set_pinned(struct wr_heap *heap, unsigned class, struct wr_span *slab) {

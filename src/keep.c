@@ -4,6 +4,8 @@
  */
 #include "keep.h"
 
+#include "os.h"
+
 /* Free ranges of 256 MiB and more go back: address space may be limited, and memory is promised. */
 #define UNMAP_BYTES ((size_t)256 << 20)
 /* How many retained spans an aligned request looks at. */
@@ -13,6 +15,8 @@
 #define JOIN_TRIES 64
 /* After this many ranges that the kernel would not take back, the caller has waited enough. */
 #define REFUSALS_MAX 16
+/* How often a thread lets others run that are giving back what it waits for. */
+#define LEAVING_TURNS 1000
 
 #define SPAN_OF_MEMBER(m) WR_LIST_MEMBER(m, struct wr_span, member)
 
@@ -160,19 +164,24 @@ static bool is_spare(const struct wr_spans *spans, const struct wr_span *span, b
          (owner == WR_OWNER_RETAINED && wr_retain_is_once(&spans->retain, &span->member));
 }
 
-/* Whether enough of that lies behind the span to make it `units` units long; only what is retained
- * counts, if it shall be `resident`. */
+/* Whether enough of that lies behind the span to make it `units` units long, and the limit allows
+ * what absorb counts as touched by that; only what is retained counts, if it shall be `resident`.
+ */
 static bool has_room(const struct wr_spans *spans, const struct wr_span *span, size_t units,
                      bool resident) {
   const struct wr_span *next = span;
   size_t length = span->units;
+  size_t touched = wr_extent_touched(span), reach = touched;
   for (int tries = 0; length < units && tries < EXTEND_TRIES; tries++) {
     next = wr_extent_find(spans, next->base + wr_extent_length(next));
     if (next == NULL || !is_spare(spans, next, resident))
       return false;
+    if (wr_extent_touched(next) > 0)
+      reach = (length << spans->shift) + wr_extent_touched(next);
+    touched += wr_extent_touched(next);
     length += next->units;
   }
-  return length >= units;
+  return length >= units && wr_extent_allows(spans, reach - touched);
 }
 
 /* Makes the span behind part of this one. What lies untouched between the two counts as touched. */
@@ -303,6 +312,7 @@ static struct wr_span *take_coldest(struct wr_spans *spans, size_t target, size_
     wr_retain_press(&spans->retain);
   remove_retained(spans, span);
   wr_extent_set_owner(span, WR_OWNER_LEAVING);
+  spans->leaving += wr_extent_touched(span);
   return span;
 }
 
@@ -338,19 +348,36 @@ static bool purge(struct wr_span *span, size_t left) {
   return wr_keep_count_purge(spans, wr_extent_touched(span) - left, error);
 }
 
-/* Gives `bytes` of a span that take_coldest took out back. Whether the kernel took them. */
-static bool give_back(struct wr_spans *spans, struct wr_span *span, size_t bytes) {
-  size_t left = wr_extent_touched(span) - bytes;
-  bool taken = purge(span, left);
+/* Gives up the coldest span, or the end of it, if the retained bytes are over `target`, and adds
+ * how many bytes that were, or that the kernel refused. False when there is nothing to give up. */
+static bool give_up(struct wr_spans *spans, size_t target, size_t *given, int *refusals) {
+  /* In a buffer that is no system call, and nobody must find that memory is out meanwhile. */
+  bool outside = spans->range == NULL, taken;
+  struct wr_span *span;
+  size_t bytes, left;
   wr_lock_take(&spans->lock);
+  span = take_coldest(spans, target, &bytes);
+  if (span == NULL) {
+    wr_lock_give(&spans->lock);
+    return false;
+  }
+  if (outside)
+    wr_lock_give(&spans->lock);
+  left = wr_extent_touched(span) - bytes;
+  taken = purge(span, left);
+  if (outside)
+    wr_lock_take(&spans->lock);
+  spans->leaving -= wr_extent_touched(span);
   if (taken) {
+    *given += bytes;
     wr_keep_set_touched(spans, span, left);
     return_coldest(spans, span);
   } else {
+    ++*refusals;
     return_refused(spans, span);
   }
   wr_lock_give(&spans->lock);
-  return taken;
+  return true;
 }
 
 size_t wr_keep_reduce(struct wr_spans *spans, size_t target) {
@@ -359,36 +386,37 @@ size_t wr_keep_reduce(struct wr_spans *spans, size_t target) {
   size_t bound = wr_counter_read(&spans->retain.total);
   int refusals = 0;
   while (refusals < REFUSALS_MAX && given <= bound) {
-    struct wr_span *span;
-    size_t bytes;
     if (target != 0 && wr_retain_excess(&spans->retain, target) > 0 && probe(spans))
       continue;
-    wr_lock_take(&spans->lock);
-    span = take_coldest(spans, target, &bytes);
-    wr_lock_give(&spans->lock);
-    if (span == NULL)
+    if (!give_up(spans, target, &given, &refusals))
       break;
-    if (give_back(spans, span, bytes))
-      given += bytes;
-    else
-      refusals++;
   }
   wr_extent_unmap_free(spans, UNMAP_BYTES >> spans->shift);
   return given;
 }
 
 bool wr_keep_make_room(struct wr_spans *spans, size_t bytes) {
-  size_t retained, excess;
-  bool room;
-  wr_lock_take(&spans->lock);
-  retained = wr_counter_read(&spans->retain.total);
-  room = wr_extent_allows(spans, bytes);
-  excess = room ? 0 : wr_extent_committed(spans) + spans->pending + bytes - spans->limit;
-  wr_lock_give(&spans->lock);
-  if (room || excess > retained)
-    return room;
-  (void)wr_keep_reduce(spans, retained - excess);
-  return true;
+  size_t retained, leaving, excess;
+  for (int turn = 0; turn < LEAVING_TURNS; turn++) {
+    wr_lock_take(&spans->lock);
+    retained = wr_counter_read(&spans->retain.total);
+    leaving = spans->leaving;
+    excess = wr_extent_allows(spans, bytes)
+                 ? 0
+                 : wr_extent_committed(spans) + spans->pending + bytes - spans->limit;
+    wr_lock_give(&spans->lock);
+    if (excess == 0)
+      return true;
+    if (excess <= retained) {
+      (void)wr_keep_reduce(spans, retained - excess);
+      return true;
+    }
+    if (excess > retained + leaving)
+      return false;
+    /* What other threads are giving back is about to be room. */
+    wr_os_yield();
+  }
+  return false;
 }
 
 void wr_keep_set_mark(struct wr_spans *spans, size_t mark) {

@@ -184,7 +184,10 @@ size_t wr_lifetime_buffer_min(void) {
 
 /* Without checks a block of a slab is not told from what lies inside it. */
 static bool is_fit(const void *buffer) {
+  const struct wr_arena *outer = WR_CHECK_CHEAP ? NULL : wr_arena_in_buffer(buffer);
   const struct wr_span *span = WR_CHECK_CHEAP ? NULL : wr_pagemap_find(buffer);
+  if (outer != NULL)
+    span = wr_extent_at(&outer->spans, buffer);
   return span == NULL || wr_extent_owner(span) < WR_OWNER_HEAP ||
          (uintptr_t)buffer - (uintptr_t)span->base >= wr_extent_length(span);
 }

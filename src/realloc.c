@@ -33,14 +33,17 @@ static size_t grown(size_t usable, size_t size) {
   return size > usable && more <= WR_BLOCK_MAX ? wr_bits_max(size, more) : size;
 }
 
-/* Another block of `size` bytes with the contents of this one, or NULL. */
-static void *copy(struct wr_span *span, const void *block, size_t usable, size_t size) {
+/* Another block of `size` bytes with the contents of this one; NULL, and *why as wr_alloc_try's
+ * *stale, when there is none. */
+static void *copy(struct wr_span *span, const void *block, size_t usable, size_t size,
+                  size_t *why) {
   size_t stale;
   size_t more = grown(usable, size);
   struct wr_arena *arena = wr_arena_of(span);
   void *other = wr_alloc_try(arena, more, &stale);
   if (other == NULL && more > size)
     other = wr_alloc_try(arena, size, &stale);
+  *why = stale;
   if (other == NULL)
     return NULL;
   if (stale == 0 && usable >= MOVE_MIN && size > usable) {
@@ -54,17 +57,17 @@ static void *copy(struct wr_span *span, const void *block, size_t usable, size_t
 }
 
 void *wr_realloc_resize(void *block, size_t size) {
-  size_t usable;
+  size_t usable, why = 0;
   struct wr_span *span = wr_free_find(block, &usable);
   void *moved;
   if (size > PTRDIFF_MAX)
-    return wr_alloc_refuse(wr_arena_of(span), size);
+    return wr_alloc_refuse(wr_arena_of(span), 0);
   if (resize_in_place(span, usable, size))
     return block;
-  moved = copy(span, block, usable, size);
+  moved = copy(span, block, usable, size, &why);
   /* If it cannot get smaller, it serves as it is. */
   if (moved == NULL)
-    return size > usable ? wr_alloc_refuse(wr_arena_of(span), size) : block;
+    return size > usable ? wr_alloc_refuse(wr_arena_of(span), why) : block;
   if (WR_LIKELY(wr_arena_of(span) == &wr_arena_default))
     wr_free_give(block);
   else

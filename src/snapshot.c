@@ -72,7 +72,7 @@ void wr_snapshot_take(struct wr_arena *arena, struct wr_snapshot *snapshot) {
   memcpy(snapshot->name, arena->name, sizeof snapshot->name);
   for (unsigned class = 0; class < WR_CLASSES; class ++)
     snapshot->classes[class].block = wr_sizeclass_block(class);
-  wr_spans_peaks(&arena->spans);
+  stats->committed = wr_spans_committed(&arena->spans);
   wr_spans_each(&arena->spans, visit_span, snapshot);
   for (struct wr_heap *heap = wr_arena_heaps(arena); heap != NULL; heap = heap->next) {
     wr_heap_each_pending(heap, visit_pending, snapshot);
@@ -80,7 +80,6 @@ void wr_snapshot_take(struct wr_arena *arena, struct wr_snapshot *snapshot) {
   }
   sum_spans(&arena->spans, stats);
   stats->meta = wr_counter_read(&arena->meta.used);
-  stats->committed = stats->active + wr_counter_read(&arena->spans.retain.total) + stats->meta;
   stats->reserved = wr_counter_read(&arena->source.mapped);
   stats->heaps = wr_counter_read(&arena->heap_count);
   stats->out_of_memory = wr_counter_read(&arena->out_of_memory);

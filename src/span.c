@@ -244,11 +244,9 @@ size_t wr_span_purge_slab(struct wr_span *span) {
 
 /* One try with what is there. *may: whether more should be mapped for it. */
 static bool extend(struct wr_spans *spans, struct wr_span *span, size_t units, bool *may) {
-  /* What was not touched of it counts as touched when something that was is joined to it. */
-  size_t gap = wr_extent_length(span) - wr_extent_touched(span);
   bool extended;
   wr_lock_take(&spans->lock);
-  *may = wr_keep_may_extend(spans, units) && wr_extent_allows(spans, gap);
+  *may = wr_keep_may_extend(spans, units);
   extended = *may && wr_keep_extend(spans, span, units);
   wr_lock_give(&spans->lock);
   return extended;
@@ -393,11 +391,14 @@ void wr_spans_unmap(struct wr_spans *spans) {
   each_span(spans, unmap);
 }
 
-void wr_spans_peaks(struct wr_spans *spans) {
+size_t wr_spans_committed(struct wr_spans *spans) {
+  size_t committed;
   wr_lock_take(&spans->lock);
   wr_keep_count_active(spans);
   wr_keep_count_committed(spans);
+  committed = wr_extent_committed(spans);
   wr_lock_give(&spans->lock);
+  return committed;
 }
 
 static bool is_used(const struct wr_span *span) {

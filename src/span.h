@@ -72,8 +72,8 @@ void wr_spans_forget(struct wr_spans *spans);
 /* After that: unmaps all of it. Of the structures, only the source is good then. */
 void wr_spans_unmap(struct wr_spans *spans);
 
-/* Brings the peaks up to date, for a reader. */
-void wr_spans_peaks(struct wr_spans *spans);
+/* The bytes that may be resident, of one moment. Brings the peaks up to date, for a reader. */
+size_t wr_spans_committed(struct wr_spans *spans);
 
 /* Calls `visit` for every payload and slab while the lock is held. */
 void wr_spans_each(struct wr_spans *spans, void (*visit)(void *context, const struct wr_span *span),

@@ -23,7 +23,7 @@ WR_EXPORT void *weir_malloc(size_t size) {
 WR_EXPORT void *weir_calloc(size_t count, size_t size) {
   size_t bytes;
   if (WR_UNLIKELY(!wr_bits_product(count, size, &bytes)))
-    return wr_alloc_refuse(&wr_arena_default, SIZE_MAX);
+    return wr_alloc_refuse(&wr_arena_default, 0);
   return wr_alloc_zeroed(&wr_arena_default, bytes);
 }
 
@@ -39,7 +39,7 @@ WR_EXPORT void *weir_realloc(void *block, size_t size) {
 WR_EXPORT void *weir_reallocarray(void *block, size_t count, size_t size) {
   size_t bytes;
   if (WR_UNLIKELY(!wr_bits_product(count, size, &bytes)))
-    return wr_alloc_refuse(&wr_arena_default, SIZE_MAX);
+    return wr_alloc_refuse(&wr_arena_default, 0);
   return weir_realloc(block, bytes);
 }
 

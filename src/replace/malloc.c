@@ -87,7 +87,7 @@ WR_EXPORT void *valloc(size_t size) {
 WR_EXPORT void *pvalloc(size_t size) {
   size_t page = wr_os_page_size();
   if (size > PTRDIFF_MAX - page)
-    return wr_alloc_refuse(&wr_arena_default, SIZE_MAX);
+    return wr_alloc_refuse(&wr_arena_default, 0);
   return wr_alloc_aligned(page, size == 0 ? page : wr_bits_up(size, page));
 }
 
