@@ -6,4 +6,5 @@ weirinclude_HEADERS = \
   include/weir/arena.h \
   include/weir/counters.def \
   include/weir/pin.h \
+  include/weir/pool.h \
   include/weir/weir.h

@@ -7,6 +7,7 @@ weir_sources = \
   src/arena_api.c \
   src/pin.c \
   src/process.c src/process.h \
+  src/pool.c src/pool.h \
   src/report.c src/report.h \
   src/snapshot.c src/snapshot.h \
   src/lifetime.c src/lifetime.h \
