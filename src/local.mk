@@ -5,7 +5,7 @@
 weir_sources = \
   src/weir.c src/weir.h \
   src/arena_api.c \
-  src/pin.c \
+  src/pin.c src/pin.h \
   src/process.c src/process.h \
   src/pool.c src/pool.h \
   src/report.c src/report.h \

@@ -3,18 +3,17 @@
  * The thresholds of glibc's malloc, for processes that keep it. Contract: weir/pin.h. No lock: it
  * has no state of its own, and glibc guards what mallopt changes.
  */
-#include <weir/pin.h>
+#include "pin.h"
 
 #include "attr.h"
 #include "options.h"
-#include "os.h"
 
 /* glibc's M_TRIM_THRESHOLD and M_MMAP_THRESHOLD, which the malloc.h of other libcs lacks. */
 enum { TRIM_THRESHOLD = -1, MMAP_THRESHOLD = -3 };
 
-/* mallopt(3): the largest threshold, half of what a thread's heap can hold. glibc refused more up
- * to 2.34, and takes it since; but what a thread's heap has no room for is mapped and unmapped each
- * time whatever the threshold says, so that it would be set and not do. */
+/* mallopt(3): the largest threshold, half of what a thread's heap can hold. Not every glibc refuses
+ * more, as 2.36 does not; but what a thread's heap has no room for is mapped and unmapped each time
+ * whatever the threshold says, so that it would be set and not do. */
 #if UINTPTR_MAX > UINT32_MAX
 #define BYTES_MAX ((size_t)32 << 20)
 #else
@@ -23,10 +22,10 @@ enum { TRIM_THRESHOLD = -1, MMAP_THRESHOLD = -3 };
 
 /* Either threshold ends glibc's own adjustment of both. It refuses one for mmap that it finds too
  * large and none for trimming, so in this order a refusal leaves all as it was. */
-static weir_pin_t set_both(wr_os_mallopt tune, int bytes) {
-  if (tune(MMAP_THRESHOLD, bytes) != 1)
+weir_pin_t wr_pin_set(wr_os_mallopt tune, size_t bytes) {
+  if (bytes == 0 || bytes > BYTES_MAX || tune(MMAP_THRESHOLD, (int)bytes) != 1)
     return WEIR_PIN_FAILED;
-  (void)tune(TRIM_THRESHOLD, bytes);
+  (void)tune(TRIM_THRESHOLD, (int)bytes);
   return WEIR_PIN_SET;
 }
 
@@ -38,9 +37,7 @@ WR_EXPORT weir_pin_t weir_glibc_pin(size_t bytes) {
   /* Where the environment is not to be trusted, glibc does not take its thresholds from it. */
   if (!wr_os_secure() && wr_options_sets_glibc(wr_os_environment()))
     return WEIR_PIN_OPERATOR;
-  if (bytes == 0 || bytes > BYTES_MAX)
-    return WEIR_PIN_FAILED;
-  return set_both(tune, (int)bytes);
+  return wr_pin_set(tune, bytes);
 }
 
 WR_EXPORT const char *weir_pin_text(weir_pin_t result) {

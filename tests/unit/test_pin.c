@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pin in this program: its results for every size, that the environment counts, and the lines
- * about them. What it does to glibc's malloc, and other mallocs, are tests/pin's.
+ * The pin: the order of its two calls, over a glibc that refuses; in this program, its results for
+ * every size, that the environment counts, and the lines about them. What it does to glibc's
+ * malloc, and other mallocs, are tests/pin's.
  */
-#include <weir/pin.h>
+#include "pin.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,7 +13,6 @@
 #include <string.h>
 
 #include "attr.h"
-#include "os.h"
 #include "unit.h"
 
 /* AddressSanitizer brings a malloc of its own. */
@@ -54,8 +54,33 @@ START_TEST(the_malloc_of_this_program_is_known) {
 }
 END_TEST
 
-#if GLIBC_IS_IN_FORCE
+static int parameters[4], values[4], calls, refused;
 
+static int tune(int parameter, int value) {
+  parameters[calls] = parameter;
+  values[calls++] = value;
+  return calls == refused ? 0 : 1;
+}
+
+START_TEST(both_are_set_or_neither) {
+  /* M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of glibc. */
+  ck_assert_int_eq(wr_pin_set(tune, 4096), WEIR_PIN_SET);
+  ck_assert_int_eq(calls, 2);
+  ck_assert_int_eq(parameters[0], -3);
+  ck_assert_int_eq(parameters[1], -1);
+  ck_assert_int_eq(values[0], 4096);
+  ck_assert_int_eq(values[1], 4096);
+  calls = 0;
+  refused = 1;
+  ck_assert_int_eq(wr_pin_set(tune, 4096), WEIR_PIN_FAILED);
+  ck_assert_int_eq(calls, 1);
+  ck_assert_int_eq(wr_pin_set(tune, 0), WEIR_PIN_FAILED);
+  ck_assert_int_eq(wr_pin_set(tune, SIZE_MAX), WEIR_PIN_FAILED);
+  ck_assert_int_eq(calls, 1);
+}
+END_TEST
+
+#if GLIBC_IS_IN_FORCE
 static void expect(weir_pin_t want, size_t bytes) {
   weir_pin_t got;
   errno = 99;
@@ -94,7 +119,7 @@ START_TEST(without_an_environment_nothing_was_chosen) {
 }
 END_TEST
 
-UNIT_SUITE(pin, every_result_has_a_line_of_its_own, no_result_has_no_line,
+UNIT_SUITE(pin, every_result_has_a_line_of_its_own, no_result_has_no_line, both_are_set_or_neither,
            the_malloc_of_this_program_is_known, sizes_are_set_or_refused,
            the_environment_counts_before_the_size, without_an_environment_nothing_was_chosen)
 #else
@@ -104,6 +129,6 @@ START_TEST(another_malloc_is_left_alone) {
 }
 END_TEST
 
-UNIT_SUITE(pin, every_result_has_a_line_of_its_own, no_result_has_no_line,
+UNIT_SUITE(pin, every_result_has_a_line_of_its_own, no_result_has_no_line, both_are_set_or_neither,
            the_malloc_of_this_program_is_known, another_malloc_is_left_alone)
 #endif
