@@ -6,9 +6,9 @@
  * cache; one that is too small is exchanged for one that is large enough.
  *
  * Every function may be called from any thread at any time, and in a child after fork, but that
- * nobody else may use a pool while it is destroyed. A pool lies in its arena, and must be destroyed
- * before that is reset or destroyed. While a buffer waits, its first 16 bytes are the pool's: if it
- * is written to there, or released again, the program stops as in weir_free.
+ * nobody else may use a pool while it is destroyed. A pool lies in its arena, and ends when that is
+ * reset or destroyed, with all its buffers. While a buffer waits, its first 16 bytes are the
+ * pool's: if it is written to there, or released again, the program stops as in weir_free.
  */
 #ifndef WEIR_POOL_H
 #define WEIR_POOL_H

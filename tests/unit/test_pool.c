@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pools of buffers: order, bound and exchange; random calls beside a model that is a plain stack,
- * in every kind of arena; memory that is out, and limits; forks beside busy threads; and misuse.
+ * in every kind of arena; memory that is out, and limits; forks beside busy threads; arenas
+ * that end; and misuse.
  */
 #include "pool.h"
 
@@ -471,6 +472,26 @@ START_TEST(the_thread_that_forks_may_use_them) {
 }
 END_TEST
 
+static void make_a_pool(void *argument) {
+  weir_pool_destroy(weir_pool_create(argument, KIB));
+}
+
+START_TEST(pools_end_with_their_arena) {
+  weir_arena_t *arena = weir_arena_create(NULL);
+  for (int i = 0; i < 3; i++) {
+    for (int k = 0; k < 4; k++)
+      weir_pool_release(weir_pool_create(arena, KIB), weir_arena_alloc(arena, 100));
+    weir_arena_reset(arena);
+    for (int k = 0; k < 100; k++)
+      memset(weir_arena_alloc(arena, 192), 0xff, 192);
+    unit_expect_success(make_a_pool, arena);
+  }
+  (void)weir_pool_create(arena, KIB);
+  weir_arena_destroy(arena);
+  unit_expect_success(make_a_pool, NULL);
+}
+END_TEST
+
 /* ---- misuse ---- */
 
 static weir_pool_t *misused;
@@ -563,21 +584,17 @@ START_TEST(what_is_no_block_stops_the_program) {
 END_TEST
 
 #if WR_CHECK_CHEAP
-UNIT_SUITE(pool, what_is_released_last_comes_first, a_small_one_is_exchanged,
-           the_bound_holds_to_the_byte, a_pool_of_nothing_and_one_of_everything,
-           random_calls_beside_a_model, random_calls_in_an_arena, random_calls_in_a_buffer,
-           failure_leaves_the_pool_as_it_was, a_limit_leaves_the_pool_as_it_was,
-           a_pool_needs_room_for_itself, blocks_go_back_to_where_they_lie,
-           children_find_pools_whole, the_thread_that_forks_may_use_them,
-           a_second_release_stops_the_program, what_looks_as_if_it_waited_need_not,
-           writing_to_what_waits_stops_the_program, freeing_what_waits_stops_the_program,
-           what_is_no_block_stops_the_program)
+#define OF_CHECKS \
+  a_second_release_stops_the_program, what_looks_as_if_it_waited_need_not, \
+      writing_to_what_waits_stops_the_program, freeing_what_waits_stops_the_program,
 #else
-UNIT_SUITE(pool, what_is_released_last_comes_first, a_small_one_is_exchanged,
+#define OF_CHECKS
+#endif
+
+UNIT_SUITE(pool, OF_CHECKS what_is_released_last_comes_first, a_small_one_is_exchanged,
            the_bound_holds_to_the_byte, a_pool_of_nothing_and_one_of_everything,
            random_calls_beside_a_model, random_calls_in_an_arena, random_calls_in_a_buffer,
            failure_leaves_the_pool_as_it_was, a_limit_leaves_the_pool_as_it_was,
            a_pool_needs_room_for_itself, blocks_go_back_to_where_they_lie,
            children_find_pools_whole, the_thread_that_forks_may_use_them,
-           what_is_no_block_stops_the_program)
-#endif
+           pools_end_with_their_arena, what_is_no_block_stops_the_program)
