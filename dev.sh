@@ -24,10 +24,11 @@ USAGE
 build_packages=(gcc g++ make autoconf automake libtool pkg-config libc6-dev)
 check_packages=(check libjansson-dev strace python3)
 # Programs that tests run preloaded or need, and that are left out where they are not.
-check_extras=(git cmake perl nodejs redis-server redis-tools valgrind)
-compare_packages=(strace python3)
-compare_extras=(libjemalloc2 'libmimalloc2.0|libmimalloc3|libmimalloc2' \
+other_mallocs=(libjemalloc2 'libmimalloc2.0|libmimalloc3|libmimalloc2' \
   'libtcmalloc-minimal4|libtcmalloc-minimal4t64')
+check_extras=(git cmake perl nodejs redis-server redis-tools valgrind "${other_mallocs[@]}")
+compare_packages=(strace python3)
+compare_extras=("${other_mallocs[@]}")
 
 is_installed() {
   [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The workloads, a program each. They use the C library's names only, so that any allocator can be
-# preloaded under them.
+# preloaded under them; but for pool, which sets two ways to use weir side by side.
 
 noinst_PROGRAMS += \
   bench/alloctest \
@@ -13,6 +13,7 @@ noinst_PROGRAMS += \
   bench/larson \
   bench/mstress \
   bench/pair \
+  bench/pool \
   bench/procwatch \
   bench/prodcons \
   bench/program \
@@ -34,6 +35,8 @@ bench_large_SOURCES = bench/large.c bench/bench.h
 bench_larson_SOURCES = bench/larson.c bench/bench.h
 bench_mstress_SOURCES = bench/mstress.c bench/bench.h
 bench_pair_SOURCES = bench/pair.c bench/bench.h
+bench_pool_SOURCES = bench/pool.c bench/bench.h
+bench_pool_LDADD = libweir_core.la
 bench_prodcons_SOURCES = bench/prodcons.c bench/bench.h
 bench_procwatch_SOURCES = bench/procwatch.c bench/bench.h
 bench_program_SOURCES = bench/program.c bench/bench.h

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The documentation that is distributed, and the manual pages that are installed.
 
-# weir.3 describes all functions; the others only lead there.
+# weir.3 describes the functions of weir/weir.h, and weir_AREA.3 those of weir/AREA.h; the others
+# only lead there.
 dist_man_MANS = \
   doc/weir.7 \
   doc/weir.3 \
@@ -9,7 +10,16 @@ dist_man_MANS = \
   doc/weir_calloc.3 \
   doc/weir_class_stats.3 \
   doc/weir_free.3 \
+  doc/weir_glibc_pin.3 \
   doc/weir_malloc.3 \
+  doc/weir_pin.3 \
+  doc/weir_pin_text.3 \
+  doc/weir_pool.3 \
+  doc/weir_pool_acquire.3 \
+  doc/weir_pool_create.3 \
+  doc/weir_pool_destroy.3 \
+  doc/weir_pool_release.3 \
+  doc/weir_pool_stats.3 \
   doc/weir_realloc.3 \
   doc/weir_reallocarray.3 \
   doc/weir_report.3 \

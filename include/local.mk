@@ -5,4 +5,6 @@ weirincludedir = $(includedir)/weir
 weirinclude_HEADERS = \
   include/weir/arena.h \
   include/weir/counters.def \
+  include/weir/pin.h \
+  include/weir/pool.h \
   include/weir/weir.h

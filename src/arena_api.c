@@ -11,8 +11,17 @@
 #include "init.h"
 #include "lifetime.h"
 #include "os.h"
+#include "pool.h"
 #include "realloc.h"
 #include "report.h"
+
+/* A static program that has no pools of buffers has not their code either. */
+#pragma weak wr_pool_forget
+
+static void forget_pools(const weir_arena_t *arena) {
+  if (wr_pool_forget != NULL)
+    wr_pool_forget(arena);
+}
 
 static struct wr_arena *or_default(weir_arena_t *arena) {
   if (arena != NULL)
@@ -65,14 +74,18 @@ WR_EXPORT size_t weir_arena_buffer_min(void) {
 
 WR_EXPORT void weir_arena_destroy(weir_arena_t *arena) {
   int saved = errno;
-  if (arena != NULL)
+  if (arena != NULL) {
+    forget_pools(arena);
     wr_lifetime_end(arena);
+  }
   errno = saved;
 }
 
 WR_EXPORT void weir_arena_reset(weir_arena_t *arena) {
-  if (arena != NULL)
+  if (arena != NULL) {
+    forget_pools(arena);
     wr_lifetime_reset(arena);
+  }
 }
 
 WR_EXPORT const char *weir_arena_name(const weir_arena_t *arena) {

@@ -5,7 +5,9 @@
 weir_sources = \
   src/weir.c src/weir.h \
   src/arena_api.c \
+  src/pin.c src/pin.h \
   src/process.c src/process.h \
+  src/pool.c src/pool.h \
   src/report.c src/report.h \
   src/snapshot.c src/snapshot.h \
   src/lifetime.c src/lifetime.h \
@@ -31,7 +33,7 @@ weir_sources = \
   src/misuse.c src/misuse.h \
   src/options.c src/options.h src/options.def \
   src/lock.c src/lock.h \
-  src/os_linux.c src/os.h \
+  src/os_linux.c src/os_malloc.c src/os.h \
   src/text.c src/text.h \
   src/counters.h \
   src/check.h \

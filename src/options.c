@@ -165,7 +165,8 @@ static bool parse_glibc_number(const char *string, size_t length, size_t *value)
   return true;
 }
 
-/* The entry of a list with colons between that begins with `name`, or NULL. */
+/* The entry of a list with colons between that begins with `name`; NULL when there is none, or no
+ * list. */
 static const char *find_tunable(const char *list, const char *name) {
   while (list != NULL && strncmp(list, name, strlen(name)) != 0) {
     list = strchr(list, ':');
@@ -175,21 +176,41 @@ static const char *find_tunable(const char *list, const char *name) {
   return list;
 }
 
+/* What glibc takes for its thresholds, each as a variable and as an entry of GLIBC_TUNABLES. */
+#define TRIM_VARIABLE "MALLOC_TRIM_THRESHOLD_"
+#define TRIM_TUNABLE "glibc.malloc.trim_threshold="
+static const char *const thresholds[][2] = {
+    {TRIM_VARIABLE, TRIM_TUNABLE},
+    {"MALLOC_MMAP_THRESHOLD_", "glibc.malloc.mmap_threshold="},
+    {"MALLOC_TOP_PAD_", "glibc.malloc.top_pad="},
+    {"MALLOC_MMAP_MAX_", "glibc.malloc.mmap_max="},
+};
+
+bool wr_options_sets_glibc(char **environment) {
+  const char *tunables;
+  if (environment == NULL)
+    return false;
+  tunables = find(environment, "GLIBC_TUNABLES");
+  for (size_t i = 0; i < sizeof thresholds / sizeof thresholds[0]; i++)
+    if (find(environment, thresholds[i][0]) != NULL ||
+        find_tunable(tunables, thresholds[i][1]) != NULL)
+      return true;
+  return false;
+}
+
 static void read_glibc(struct wr_options *options, char **environment,
                        wr_options_complain complain) {
-  static const char tunable[] = "glibc.malloc.trim_threshold=";
-  const char *string = find(environment, "MALLOC_TRIM_THRESHOLD_");
-  const char *what = "MALLOC_TRIM_THRESHOLD_";
+  const char *string = find(environment, TRIM_VARIABLE);
+  const char *what = TRIM_VARIABLE;
   size_t length;
   if (string != NULL) {
     length = strlen(string);
   } else {
-    const char *tunables = find(environment, "GLIBC_TUNABLES");
-    string = tunables != NULL ? find_tunable(tunables, tunable) : NULL;
+    string = find_tunable(find(environment, "GLIBC_TUNABLES"), TRIM_TUNABLE);
     if (string == NULL)
       return;
     what = "glibc.malloc.trim_threshold in GLIBC_TUNABLES";
-    string += sizeof tunable - 1;
+    string += sizeof TRIM_TUNABLE - 1;
     length = strcspn(string, ":");
   }
   if (!parse_glibc_number(string, length, &options->retain))

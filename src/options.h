@@ -42,6 +42,11 @@ typedef void (*wr_options_complain)(const char *line);
  */
 void wr_options_read(struct wr_options *options, char **environment, wr_options_complain complain);
 
+/* Whether the environment sets one of glibc's thresholds for what malloc keeps, or of the two
+ * numbers that work on the same memory: MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_,
+ * MALLOC_TOP_PAD_, MALLOC_MMAP_MAX_, or their tunables. NULL is empty. */
+bool wr_options_sets_glibc(char **environment);
+
 /* Writes every option as NAME=value, blanks between. */
 void wr_options_print(const struct wr_options *options, struct wr_text *text);
 

@@ -92,6 +92,15 @@ bool wr_os_secure(void);
 /* The environment, or NULL when it cannot be read yet. */
 char **wr_os_environment(void);
 
+/* mallopt(3): 1, or 0 when the value is refused. */
+typedef int (*wr_os_mallopt)(int parameter, int value);
+
+enum wr_os_malloc { WR_OS_MALLOC_OTHER, WR_OS_MALLOC_GLIBC, WR_OS_MALLOC_WEIR };
+
+/* Whose malloc the process calls. Where it is glibc's, *tune is glibc's own mallopt; else *tune is
+ * NULL or untouched. Looks names up, which may take libc's locks and allocate. */
+enum wr_os_malloc wr_os_malloc(wr_os_mallopt *tune);
+
 /* Writes all the bytes. `fd` 2 is standard error. */
 int wr_os_write(int fd, const char *bytes, size_t length);
 /* The same as a sink of text.h; `fd` points to an int. */

@@ -3,10 +3,11 @@
  * Load, fork, exit: see process.h. Nothing here is needed for the first allocation to work: it may
  * come before the constructor.
  *
- * Lock order, which fork takes whole: the list of arenas, the pools of heaps, every heap, growing,
- * the spans, the meta memory. The handlers are registered in the constructor, which runs before
- * those of all other libraries (-z initfirst), so that libc calls them after a program's prepare
- * handlers and before its parent and child handlers, which may allocate.
+ * Lock order, which fork takes whole: the list of pools of buffers, those pools, the list of
+ * arenas, the pools of heaps, every heap, growing, the spans, the meta memory. The handlers are
+ * registered in the constructor, which runs before those of all other libraries (-z initfirst), so
+ * that libc calls them after a program's prepare handlers and before its parent and child handlers,
+ * which may allocate.
  */
 #include "process.h"
 
@@ -17,8 +18,14 @@
 #include "init.h"
 #include "misuse.h"
 #include "os.h"
+#include "pool.h"
 #include "report.h"
 #include "thread.h"
+
+/* A static program that has no pools of buffers has not their code either. */
+#pragma weak wr_pool_lock_all
+#pragma weak wr_pool_unlock_all
+#pragma weak wr_pool_forked
 
 #define PATH_BYTES 4096
 
@@ -32,17 +39,23 @@ static char sink_path[PATH_BYTES];
 void wr_process_before_fork(void) {
   wr_os_before_fork();
   wr_lock_forking();
+  if (wr_pool_lock_all != NULL)
+    wr_pool_lock_all();
   wr_thread_lock_all();
 }
 
 void wr_process_after_fork(void) {
   wr_thread_unlock_all();
+  if (wr_pool_unlock_all != NULL)
+    wr_pool_unlock_all();
   wr_lock_forked(false);
   wr_os_after_fork();
 }
 
 void wr_process_forked(void) {
   wr_lock_forked(true);
+  if (wr_pool_forked != NULL)
+    wr_pool_forked();
   wr_thread_forked();
   wr_os_forked();
 }

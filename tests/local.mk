@@ -29,6 +29,7 @@ include tests/unit/local.mk
 include tests/stress/local.mk
 include tests/api/local.mk
 include tests/bench/local.mk
+include tests/pin/local.mk
 include tests/replace/local.mk
 include tests/style/local.mk
 

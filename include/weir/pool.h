@@ -5,8 +5,10 @@
  * buffer released last is the first acquired again, whatever its size was, so that it is in the
  * cache; one that is too small is exchanged for one that is large enough.
  *
- * Every function may be called from any thread at any time, but that nobody else may use a pool
- * while it is destroyed.
+ * Every function may be called from any thread at any time, and in a child after fork, but that
+ * nobody else may use a pool while it is destroyed. A pool lies in its arena, and ends when that is
+ * reset or destroyed, with all its buffers. While a buffer waits, its first 16 bytes are the
+ * pool's: if it is written to there, or released again, the program stops as in weir_free.
  */
 #ifndef WEIR_POOL_H
 #define WEIR_POOL_H
@@ -49,13 +51,13 @@ void weir_pool_destroy(weir_pool_t *pool);
  *
  * returns the buffer, owned by the caller until weir_pool_release (or weir_free, or
  *         weir_arena_free); NULL with ENOMEM when memory is out, and then the pool is unchanged.
- * cost    one lock for some ten instructions, and what weir_arena_alloc and weir_arena_free cost
- *         when the buffer is exchanged.
+ * cost    one lock for some ten instructions; two, and what weir_arena_alloc and weir_arena_free
+ *         cost, when the buffer is a new one.
  */
 void *weir_pool_acquire(weir_pool_t *pool, size_t size) WEIR_MALLOC WEIR_SIZE(2);
 
 /** Put a buffer of weir_pool_acquire, or any block of weir's, into the pool, or back to the arena
- * it lies in if the pool is full. NULL is ignored. Cost as weir_pool_acquire. */
+ * it lies in if the pool is full. NULL is ignored. Cost: one lock for some ten instructions. */
 void weir_pool_release(weir_pool_t *pool, void *buffer);
 
 /** Fill `*stats`. One lock. */

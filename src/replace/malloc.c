@@ -20,6 +20,10 @@ struct wr_mallinfo2 {
   size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
 };
 
+/* For os_malloc.c. Here, so that it is linked exactly where this malloc is. */
+extern const char wr_replaces_malloc;
+const char wr_replaces_malloc = 1;
+
 WR_EXPORT WR_HOT void *malloc(size_t size) {
   return wr_alloc_take(size);
 }

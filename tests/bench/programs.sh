@@ -39,6 +39,8 @@ refuses() { # PROGRAM ARGUMENT...
 }
 
 runs ns_median reuse --size 100K --iterations 20
+runs pool_ns pool --size 100K --iterations 20
+runs plain_ns pool --size 1K --iterations 5 --rounds 100 --fill byte --arena own
 for line in 'pair --count 1000' 'churn --ops 2000 --live 200' 'prodcons --blocks 1000' \
   'alloctest --ops 2000 --live 500' 'falseshare --mode passive --rounds 200' \
   'falseshare --mode active --rounds 200' 'growth --pattern grow --rounds 1 --limit 1M' \
@@ -53,7 +55,7 @@ for line in 'pair --count 1000' 'churn --ops 2000 --live 200' 'prodcons --blocks
 done
 # shellcheck disable=SC2016
 runs cpu_ns program -- sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done'
-for name in alloctest churn falseshare growth large larson mstress pair prodcons reuse rosmix \
+for name in alloctest churn falseshare growth large larson mstress pair pool prodcons reuse rosmix \
   rptest shbench simple threadchurn xmalloc; do
   refuses "$name" --no-such-option
   refuses "$name" --seed x

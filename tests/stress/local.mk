@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Threads that take and give blocks of each other, over weir's own names and linked with the core.
 
-stress_tests = tests/stress/stress
+stress_tests = \
+  tests/stress/pool \
+  tests/stress/stress
 
 check_PROGRAMS += $(stress_tests)
+tests_stress_pool_SOURCES = tests/stress/pool.c
+tests_stress_pool_LDADD = libweir_core.la
 tests_stress_stress_SOURCES = tests/stress/stress.c
 tests_stress_stress_LDADD = libweir_core.la
 core_tests += $(stress_tests)

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The documents are not behind the sources: the tables of doc/options.md are those of the lists that
-# the library is built from, weir(7) names every option, and weir(3) every function, each of which
-# has a page that leads there. Pages without a function have been forgotten.
+# the library is built from, weir(7) names every option, and the page of each public header its
+# functions, each of which has a page that leads there: weir_AREA(3) for weir/AREA.h, or weir(3)
+# where there is no such page. Pages without a function have been forgotten.
 cd "$srcdir" || exit 1
 status=0
 complain() {
@@ -18,25 +19,38 @@ for option in $options; do
   grep -q "^\.It Ev $option " doc/weir.7 || complain "doc/weir.7 does not describe $option"
 done
 
-# A declaration begins in the first column, a comment does not.
-functions=$(sed -nE 's/^[a-z].*\<(weir_[a-z0-9_]+)\(.*/\1/p' include/weir/weir.h)
-test -n "$functions" || complain "no declaration found in include/weir/weir.h"
-for function in $functions; do
-  grep -q "^\.Nm $function\( ,\)\{0,1\}\$" doc/weir.3 && grep -q "^\.Fn $function " doc/weir.3 ||
-    complain "doc/weir.3 does not describe $function"
-  test "$(cat "doc/$function.3")" = '.so man3/weir.3' || complain "doc/$function.3 leads nowhere"
-  grep -q "^  doc/$function\.3\( \\\\\)\{0,1\}\$" doc/local.mk ||
-    complain "doc/local.mk does not install doc/$function.3"
+# describe HEADER PAGE: the page describes the functions of the header.
+describe() {
+  # A declaration begins in the first column, a comment does not.
+  functions=$(sed -nE 's/^[a-z].*\<(weir_[a-z0-9_]+)\(.*/\1/p' "$1")
+  test -n "$functions" || complain "no declaration found in $1"
+  for function in $functions; do
+    grep -q "^\.Nm $function\( ,\)\{0,1\}\$" "$2" && grep -q "^\.Fn $function " "$2" ||
+      complain "$2 does not describe $function"
+    test "$(cat "doc/$function.3")" = ".so man3/${2#doc/}" || complain "doc/$function.3 leads nowhere"
+    grep -q "^  doc/$function\.3\( \\\\\)\{0,1\}\$" doc/local.mk ||
+      complain "doc/local.mk does not install doc/$function.3"
+  done
+  all="$all ${2#doc/} $(printf '%s.3 ' $functions)"
+}
+
+pages='doc/weir.3 doc/weir.7' all=
+for header in include/weir/*.h; do
+  page=doc/weir_$(basename "$header" .h).3
+  test -e "$page" || page=doc/weir.3
+  describe "$header" "$page"
+  test "$page" = doc/weir.3 || pages="$pages $page"
 done
 for page in doc/weir_*.3; do
-  name=${page#doc/}
-  # shellcheck disable=SC2086  # a list of words
-  printf '%s\n' $functions | grep -qx "${name%.3}" || complain "$page has no function"
+  case " $all " in
+    *" ${page#doc/} "*) ;;
+    *) complain "$page has no function" ;;
+  esac
 done
 
 # What a page complains of is not there to be read. Where there is no man, nothing is lost.
 if command -v man >/dev/null 2>&1; then
-  for page in doc/weir.3 doc/weir.7; do
+  for page in $pages; do
     warnings=$(LC_ALL=C.UTF-8 man --warnings -E UTF-8 -l "$page" 2>&1 >/dev/null)
     test -z "$warnings" || complain "$page: $warnings"
   done

@@ -17,6 +17,8 @@ unit_tests = \
   tests/unit/test_misuse.c \
   tests/unit/test_options.c \
   tests/unit/test_pagemap.c \
+  tests/unit/test_pin.c \
+  tests/unit/test_pool.c \
   tests/unit/test_process.c \
   tests/unit/test_realloc.c \
   tests/unit/test_remote.c \

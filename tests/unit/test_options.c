@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options: every good value, every kind of bad one with the line that names it, unknown names, and
- * the settings of the C library that stand in for the mark.
+ * Options: every good value, every kind of bad one with the line that names it, unknown names, the
+ * settings of the C library that stand in for the mark, and those that are the operator's own.
  */
 #include "options.h"
 
@@ -226,8 +226,54 @@ START_TEST(bad_thresholds_are_named) {
 }
 END_TEST
 
+static bool sets_glibc(const char *one, const char *two) {
+  char *environment[] = {(char *)(uintptr_t) "PATH=/bin", (char *)(uintptr_t)one,
+                         (char *)(uintptr_t)two, NULL};
+  return wr_options_sets_glibc(environment);
+}
+
+START_TEST(each_threshold_of_glibc_is_seen) {
+  static const char *const entries[] = {
+      "MALLOC_MMAP_THRESHOLD_=1",
+      "MALLOC_TRIM_THRESHOLD_=-1",
+      "MALLOC_TOP_PAD_=",
+      "MALLOC_MMAP_MAX_=0",
+      "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=1",
+      "GLIBC_TUNABLES=glibc.malloc.trim_threshold=",
+      "GLIBC_TUNABLES=glibc.malloc.check=3:glibc.malloc.top_pad=0x10",
+      "GLIBC_TUNABLES=::glibc.malloc.mmap_max=0:glibc.malloc.check=3",
+  };
+  for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+    ck_assert_msg(sets_glibc(entries[i], NULL), "%s", entries[i]);
+    ck_assert_msg(sets_glibc("LANG=C", entries[i]), "%s", entries[i]);
+  }
+}
+END_TEST
+
+START_TEST(other_names_are_not_taken_for_thresholds) {
+  static const char *const entries[] = {
+      "MALLOC_MMAP_THRESHOLD=1",
+      "MALLOC_MMAP_THRESHOLD_X=1",
+      "XMALLOC_TOP_PAD_=1",
+      "MALLOC_ARENA_MAX=1",
+      "WEIR_RETAIN=1M",
+      "GLIBC_TUNABLES=",
+      "GLIBC_TUNABLES=glibc.malloc.top_pad",
+      "GLIBC_TUNABLES=glibc.malloc.top_pad:glibc.malloc.arena_max=1",
+      "GLIBC_TUNABLES=glibc.malloc.mmap_max_size=1",
+      "GLIBC_TUNABLES=xglibc.malloc.mmap_max=1:glibc.malloc.check=glibc.malloc.top_pad=1",
+      "XGLIBC_TUNABLES=glibc.malloc.top_pad=1",
+  };
+  for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++)
+    ck_assert_msg(!sets_glibc(entries[i], NULL), "%s", entries[i]);
+  ck_assert(!sets_glibc(NULL, NULL));
+  ck_assert(!wr_options_sets_glibc(NULL));
+}
+END_TEST
+
 UNIT_SUITE(options, without_an_environment_all_is_default, good_values_are_taken_and_printed,
            sinks_are_told_apart, bad_values_are_named_and_not_taken, one_bad_value_spoils_no_other,
            unknown_names_are_told_one_by_one, long_values_leave_room_for_what_is_said,
            the_c_librarys_threshold_is_the_mark, the_first_of_the_marks_counts,
-           bad_thresholds_are_named)
+           bad_thresholds_are_named, each_threshold_of_glibc_is_seen,
+           other_names_are_not_taken_for_thresholds)
