@@ -7,6 +7,25 @@ dist_man_MANS = \
   doc/weir.7 \
   doc/weir.3 \
   doc/weir_aligned_alloc.3 \
+  doc/weir_arena.3 \
+  doc/weir_arena_aligned_alloc.3 \
+  doc/weir_arena_alloc.3 \
+  doc/weir_arena_buffer_min.3 \
+  doc/weir_arena_create.3 \
+  doc/weir_arena_create_in.3 \
+  doc/weir_arena_destroy.3 \
+  doc/weir_arena_free.3 \
+  doc/weir_arena_name.3 \
+  doc/weir_arena_of.3 \
+  doc/weir_arena_realloc.3 \
+  doc/weir_arena_report.3 \
+  doc/weir_arena_reset.3 \
+  doc/weir_arena_retain.3 \
+  doc/weir_arena_set_retain.3 \
+  doc/weir_arena_stats.3 \
+  doc/weir_arena_trim.3 \
+  doc/weir_arena_usable_size.3 \
+  doc/weir_arena_zalloc.3 \
   doc/weir_calloc.3 \
   doc/weir_class_stats.3 \
   doc/weir_free.3 \
