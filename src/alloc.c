@@ -11,8 +11,8 @@
 #include "thread.h"
 
 /* How often a request below the limit is tried while other threads take what was given up for it,
- * and how much more is wanted each time: it may need a heap and descriptors, too. */
-#define LIMIT_TRIES 4
+ * and how much more is wanted after the first: it may need a heap and descriptors, too. */
+#define LIMIT_TRIES 64
 #define OWN_BYTES (sizeof(struct wr_heap) + sizeof(struct wr_span_batch))
 
 WR_COLD void *wr_alloc_refuse(struct wr_arena *arena, size_t why) {
@@ -77,7 +77,8 @@ static void *take_below_limit(struct wr_arena *arena, size_t size, size_t alignm
     }
     if (room)
       block = take_any(arena, size, alignment, stale);
-    bytes += OWN_BYTES;
+    if (tries == 0)
+      bytes += OWN_BYTES;
   }
   *limited = !room;
   return block;

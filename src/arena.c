@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arena: see arena.h. Lock order: the list's, the heaps', growing, the spans', the meta
- * memory's; that of the list of buffers is taken last.
+ * The arena: see arena.h. Lock order: that of ends, the list's, the heaps', growing, the spans',
+ * the meta memory's; that of the list of buffers is taken last.
  */
 #include "arena.h"
 
-#include "os.h"
+#include "place.h"
 
 #define ARENA_OF(link) WR_LIST_MEMBER(link, struct wr_arena, listed)
 
 WR_ALIGNED(4096) struct wr_arena wr_arena_default;
 
+struct wr_lock wr_arena_ends_lock;
 struct wr_lock wr_arena_list_lock;
 static struct wr_list arenas; /* but the default one */
 
@@ -70,9 +71,6 @@ void wr_arena_delist(struct wr_arena *arena) {
   wr_lock_take(&wr_arena_list_lock);
   wr_list_remove(&arenas, &arena->listed);
   wr_lock_give(&wr_arena_list_lock);
-  /* Acquire: pairs with the release of wr_arena_let_go. */
-  while (atomic_load_explicit(&arena->holds, memory_order_acquire) > 0)
-    wr_os_yield();
 }
 
 void wr_arena_outwait(void) {
@@ -90,25 +88,11 @@ struct wr_arena *wr_arena_after(struct wr_arena *arena) {
   return link != NULL ? ARENA_OF(link) : NULL;
 }
 
-void wr_arena_let_go(struct wr_arena *arena) {
-  /* Release: pairs with the acquire of wr_arena_delist. */
-  atomic_fetch_sub_explicit(&arena->holds, 1, memory_order_release);
-}
-
 struct wr_arena *wr_arena_next(struct wr_arena *arena) {
-  struct wr_arena *next;
   wr_lock_take(&wr_arena_list_lock);
-  /* One that was taken out of the list meanwhile still knows what followed it then, which may have
-   * ended since: so the list is gone through by slot. */
-  next = &wr_arena_default;
-  while (arena != NULL && next != NULL && next->slot <= arena->slot)
-    next = wr_arena_after(next);
-  if (next != NULL)
-    wr_counter_add(&next->holds, 1);
+  arena = wr_arena_after(arena);
   wr_lock_give(&wr_arena_list_lock);
-  if (arena != NULL)
-    wr_arena_let_go(arena);
-  return next;
+  return arena;
 }
 
 struct wr_arena *wr_arena_in_buffer(const void *address) {
@@ -118,7 +102,8 @@ struct wr_arena *wr_arena_in_buffer(const void *address) {
   wr_lock_take(&buffers_lock);
   for (struct wr_link *link = buffers.front; link != NULL; link = link->older) {
     struct wr_arena *arena = WR_LIST_MEMBER(link, struct wr_arena, buffers);
-    if ((uintptr_t)address - (uintptr_t)arena->buffer >= arena->buffer_size)
+    /* Not its own structures, at whose start a live block of another may begin. */
+    if (!wr_pagemap_range_holds(&arena->range, address))
       continue;
     /* The buffer may be a block of another such arena: the innermost is meant, and it was made
      * after the other, so it comes first. */
@@ -147,21 +132,26 @@ void wr_arena_forked(struct wr_arena *arena) {
   wr_lock_init(&arena->spans.growing);
   /* Whoever held it is not in this process. */
   arena->spans.pending = arena->spans.leaving = 0;
-  wr_counter_set(&arena->holds, 0);
 }
 
 void wr_arena_lock_lists(void) {
+  wr_lock_hold(&wr_arena_ends_lock);
   wr_lock_hold(&wr_arena_list_lock);
-  /* Its holders take no other lock, so it may as well be taken here. */
+  /* The holders of these take no other lock, so they may as well be taken here. */
   wr_lock_hold(&buffers_lock);
+  wr_place_lock();
 }
 
 void wr_arena_unlock_lists(void) {
+  wr_place_unlock();
   wr_lock_give(&buffers_lock);
   wr_lock_give(&wr_arena_list_lock);
+  wr_lock_give(&wr_arena_ends_lock);
 }
 
 void wr_arena_forked_lists(void) {
+  wr_place_forked();
   wr_lock_init(&buffers_lock);
   wr_lock_init(&wr_arena_list_lock);
+  wr_lock_init(&wr_arena_ends_lock);
 }

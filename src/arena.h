@@ -39,7 +39,6 @@ struct wr_arena {
   struct wr_heap *idle;          /* heaps without a thread; guarded by thread.c's lock */
   struct wr_link listed;         /* in the list of arenas, lowest slot first */
   struct wr_link buffers;        /* in the list of those in a buffer */
-  wr_counter holds;              /* who goes through the list and is here keeps it from ending */
   struct wr_pagemap_range range; /* in a buffer: finds its spans */
   char *buffer;                  /* the caller's, or NULL */
   size_t buffer_size;
@@ -48,7 +47,12 @@ struct wr_arena {
 
 extern struct wr_arena wr_arena_default;
 
-/* Guards the list of arenas. Taken before all other locks. */
+/* While it is held, no arena ends. For whoever is somewhere in an arena that he does not use: a
+ * thread that ends and leaves its heaps, a report on all arenas. Taken before all other locks, and
+ * unlike them held while memory is given back to the kernel, or a report is written. */
+extern struct wr_lock wr_arena_ends_lock;
+
+/* Guards the list of arenas. Taken before all other locks but that. */
 extern struct wr_lock wr_arena_list_lock;
 
 /* The newest heap, linked by wr_heap.next, or NULL. */
@@ -66,22 +70,17 @@ void wr_arena_init(struct wr_arena *arena, size_t mark, void *hint);
 
 /* Gives the arena the lowest slot that is free, and lists it. */
 void wr_arena_enlist(struct wr_arena *arena);
-/* Takes it out of the list, and waits until nobody who went through it is here. */
+/* Takes it out of the list. */
 void wr_arena_delist(struct wr_arena *arena);
 
 /* Whoever looks at what lies beside his own address space may have found a descriptor of an arena
  * that ends. When this returns, after its address space was forgotten, nobody has it any more. */
 void wr_arena_outwait(void);
 
-/*
- * To go through all arenas, the default one first, without a lock: from NULL to NULL. The one that
- * is returned does not end before the next is asked for.
- */
-struct wr_arena *wr_arena_next(struct wr_arena *arena);
-/* Ends what a count in wr_arena.holds began. */
-void wr_arena_let_go(struct wr_arena *arena);
-/* The next one, or NULL, for the holder of the list's lock; nothing is held. */
+/* The next arena, the default one being the first, or NULL. For the holder of the list's lock. */
 struct wr_arena *wr_arena_after(struct wr_arena *arena);
+/* The same for the holder of the lock of ends. */
+struct wr_arena *wr_arena_next(struct wr_arena *arena);
 
 /* The arena in a buffer in which the address lies, or NULL. Time in proportion to the number of
  * those. */

@@ -4,6 +4,8 @@
  */
 #include "extent.h"
 
+#include "place.h"
+
 /* Address space is mapped in steps of an eighth of what there is, between these. The upper bound
  * keeps what a process that locks its memory pays for in advance small. */
 #define STEP_MIN ((size_t)256 << 10)
@@ -256,8 +258,10 @@ bool wr_extent_unmap(struct wr_spans *spans, struct wr_span *span) {
   /* Before somebody else can be given the range: whoever looks what lies beside his own would find
    * the descriptor, and it may be gone by then. */
   if (spans->mortal)
-    wr_extent_record(spans, span->base, length, NULL);
+    wr_pagemap_clear(span->base, length);
   unmapped = wr_source_unmap(spans->source, span->base, length) == 0;
+  if (unmapped && spans->mortal)
+    wr_place_give(span->base, length);
   /* A process may have no more mappings, and unmapping can make two of one. */
   if (!unmapped && span->dirty > 0 && wr_source_purge(spans->source, span->base, span->dirty) == 0)
     span->dirty = 0;
@@ -273,6 +277,9 @@ bool wr_extent_unmap(struct wr_spans *spans, struct wr_span *span) {
 
 void wr_extent_unmap_free(struct wr_spans *spans, size_t units) {
   unsigned class = wr_extent_class(units, &units);
+  /* A buffer stays, and what is free there must be found by others meanwhile. */
+  if (spans->range != NULL)
+    return;
   for (;;) {
     struct wr_span *span = NULL;
     unsigned at;
@@ -288,15 +295,28 @@ void wr_extent_unmap_free(struct wr_spans *spans, size_t units) {
   }
 }
 
+/* Maps a length for an arena that comes and goes, where such lie if there is room. */
+static int map_placed(struct wr_spans *spans, size_t length, void **address) {
+  void *place = wr_place_take(length);
+  int error = wr_source_map(spans->source, place, length, wr_extent_unit(spans), address);
+  /* Where something else is, nothing is to be tried again. */
+  if (error != 0 && place != NULL)
+    wr_place_give(place, length);
+  return error;
+}
+
+static int map_length(struct wr_spans *spans, size_t length, void **address) {
+  return spans->mortal
+             ? map_placed(spans, length, address)
+             : wr_source_map(spans->source, spans->end, length, wr_extent_unit(spans), address);
+}
+
 static bool map(struct wr_spans *spans, size_t *length, void **address) {
-  size_t unit = wr_extent_unit(spans);
-  size_t eighth = wr_bits_down(wr_counter_read(&spans->mapped) / 8, unit);
+  size_t eighth = wr_bits_down(wr_counter_read(&spans->mapped) / 8, wr_extent_unit(spans));
   size_t step = wr_bits_min(wr_bits_max(eighth, STEP_MIN), STEP_MAX);
-  /* The address space of arenas that come and go is the system's to arrange. */
-  void *hint = spans->mortal ? NULL : spans->end;
-  if (step > *length && wr_source_map(spans->source, hint, step, unit, address) == 0)
+  if (step > *length && map_length(spans, step, address) == 0)
     *length = step;
-  else if (wr_source_map(spans->source, hint, *length, unit, address) != 0)
+  else if (map_length(spans, *length, address) != 0)
     return false;
   if (spans->range == NULL && !wr_pagemap_cover(spans->map_meta, *address, *length)) {
     (void)wr_source_unmap(spans->source, *address, *length);

@@ -7,6 +7,7 @@
 #include "arena.h"
 #include "misuse.h"
 #include "os.h"
+#include "place.h"
 #include "thread.h"
 
 _Atomic(int) wr_init_state;
@@ -23,11 +24,14 @@ static void read_options(char **environment) {
 
 WR_COLD void wr_init_bring_up(void) {
   int expected = WR_INIT_COLD;
+  void *hint;
   if (atomic_compare_exchange_strong_explicit(&wr_init_state, &expected, WR_INIT_BUSY,
                                               memory_order_relaxed, memory_order_relaxed)) {
     read_options(NULL);
     wr_source_init_os(&wr_arena_default.source, wr_init_options.thp);
-    wr_arena_init(&wr_arena_default, wr_init_options.retain, wr_os_hint());
+    hint = wr_os_hint();
+    wr_place_init(hint);
+    wr_arena_init(&wr_arena_default, wr_init_options.retain, hint);
     wr_thread_init();
     /* Release: pairs with the acquires in this file. */
     atomic_store_explicit(&wr_init_state, WR_INIT_READY, memory_order_release);

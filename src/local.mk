@@ -29,6 +29,7 @@ weir_sources = \
   src/retain.c src/retain.h \
   src/pagemap.c src/pagemap.h \
   src/meta.c src/meta.h \
+  src/place.c src/place.h \
   src/source.c src/source.h \
   src/misuse.c src/misuse.h \
   src/options.c src/options.h src/options.def \

@@ -54,7 +54,7 @@ int wr_os_huge(void *address, size_t length, bool huge);
  * off, all of it is resident at once. EPERM when that is over the process's limit. Whole pages that
  * the range has a part in. */
 int wr_os_lock_memory(void *address, size_t length);
-/* Ends that. */
+/* Ends that for the whole pages inside a range. */
 void wr_os_unlock_memory(void *address, size_t length);
 
 /* Not 0 while the process has one thread; NULL where libc does not tell (glibc does since 2.32). */

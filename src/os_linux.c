@@ -211,10 +211,11 @@ int wr_os_lock_memory(void *address, size_t length) {
 
 void wr_os_unlock_memory(void *address, size_t length) {
   size_t page = wr_os_page_size();
-  size_t lead = (uintptr_t)address & (page - 1);
+  uintptr_t first = wr_bits_up((uintptr_t)address, page);
+  uintptr_t end = wr_bits_down((uintptr_t)address + length, page);
   int saved = errno;
-  (void)result(syscall(SYS_munlock, (char *)address - lead, wr_bits_up(length + lead, page)),
-               saved);
+  if (first < end)
+    (void)result(syscall(SYS_munlock, first, end - first), saved);
 }
 
 uint32_t wr_os_thread(void) {

@@ -82,6 +82,14 @@ void wr_pagemap_set(const void *address, size_t length, struct wr_span *span) {
   }
 }
 
+void wr_pagemap_clear(const void *address, size_t length) {
+  for (size_t done = 0; done < length; done += WR_UNIT) {
+    const char *at = (const char *)address + done;
+    if (wr_pagemap_find(at) != NULL)
+      wr_pagemap_set(at, WR_UNIT, NULL);
+  }
+}
+
 void wr_pagemap_range_set(const struct wr_pagemap_range *range, const void *address, size_t length,
                           struct wr_span *span) {
   size_t first = ((uintptr_t)address - (uintptr_t)range->base) >> range->shift;

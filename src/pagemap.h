@@ -120,6 +120,9 @@ bool wr_pagemap_cover(struct wr_meta *meta, const void *address, size_t length);
 /* Records `span` for every unit of a covered range. */
 void wr_pagemap_set(const void *address, size_t length, struct wr_span *span);
 
+/* Records that nothing is there. Touches no page of the map that was not touched. */
+void wr_pagemap_clear(const void *address, size_t length);
+
 /*
  * A map of one range alone, in units of any size: for an arena in a buffer, where 64 KiB are too
  * much for a slab. Its entries are as those of the page map. Zero is a map of no range.

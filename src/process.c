@@ -116,11 +116,13 @@ static void report_at_exit(const struct wr_sink *sink) {
     return;
   if (!opened && sink->path != NULL)
     wr_misuse_say("weir: the file of WEIR_STATS cannot be opened; the statistics follow here");
-  for (struct wr_arena *arena = wr_arena_next(NULL); arena != NULL; arena = wr_arena_next(arena)) {
+  wr_lock_take(&wr_arena_ends_lock);
+  for (struct wr_arena *arena = &wr_arena_default; arena != NULL; arena = wr_arena_next(arena)) {
     wr_snapshot_take(arena, &snapshot);
     (void)(sink->kind == WR_SINK_JSON ? wr_report_json : wr_report_text)(&snapshot, wr_os_sink,
                                                                          &fd);
   }
+  wr_lock_give(&wr_arena_ends_lock);
   if (opened)
     wr_os_close(fd);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "place.h"
 
 void wr_spans_init(struct wr_spans *spans, struct wr_source *source, struct wr_meta *meta,
                    size_t mark) {
@@ -371,20 +372,48 @@ void wr_spans_reset(struct wr_spans *spans) {
   wr_keep_settle(spans);
 }
 
+/* In the fields of payloads, whatever the span was: nobody looks at it any more. */
+static void begin_run(struct wr_span *span) {
+  span->usable = wr_extent_length(span);
+  span->user = span->base;
+}
+
+static void end_run(struct wr_span *span) {
+  struct wr_span *next = wr_extent_find(span->spans, span->base + wr_extent_length(span));
+  if (next != NULL)
+    next->user = NULL;
+}
+
+/* Of spans that follow one another without a gap, the first has the length of all. */
+static void sum_run(struct wr_span *span) {
+  const struct wr_span *last = span;
+  while (span->user != NULL &&
+         (last = wr_extent_find(span->spans, last->base + wr_extent_length(last))) != NULL)
+    span->usable += wr_extent_length(last);
+}
+
 static void forget(struct wr_span *span) {
-  wr_extent_record(span->spans, span->base, wr_extent_length(span), NULL);
+  if (span->user != NULL)
+    wr_pagemap_clear(span->base, span->usable);
 }
 
 void wr_spans_forget(struct wr_spans *spans) {
+  each_span(spans, begin_run);
+  each_span(spans, end_run);
+  each_span(spans, sum_run);
   each_span(spans, forget);
 }
 
 static void unmap(struct wr_span *span) {
   struct wr_source *source = span->spans->source;
-  /* A process may have no more mappings, and unmapping can make two of one; then the memory at
-   * least goes. */
-  if (wr_source_unmap(source, span->base, wr_extent_length(span)) != 0)
-    (void)wr_source_purge(source, span->base, wr_extent_length(span));
+  if (span->user == NULL)
+    return;
+  if (wr_source_unmap(source, span->base, span->usable) == 0)
+    wr_place_give(span->base, span->usable);
+  else
+    /* A process may have no more mappings, and unmapping can make two of one; then the memory at
+     * least goes. */
+    (void)wr_source_purge(source, span->base, span->usable);
 }
 
 void wr_spans_unmap(struct wr_spans *spans) {

@@ -132,8 +132,8 @@ static bool settle(struct wr_heap *heap) {
   return table != NULL;
 }
 
-/* Takes the next heap that the thread has of another arena than the default one out of its table,
- * and keeps that arena from ending. NULL when there is none, and then the table is given back. */
+/* Takes the next heap that the thread has of another arena than the default one out of its table.
+ * NULL when there is none, and then the table is given back. */
 static struct wr_heap *take_next(struct wr_heap_table *table, size_t *slot) {
   struct wr_heap *heap = &wr_heap_unborn;
   wr_lock_take(&wr_arena_list_lock);
@@ -141,9 +141,7 @@ static struct wr_heap *take_next(struct wr_heap_table *table, size_t *slot) {
     heap = heap_at(table, *slot);
     set_heap(table, *slot, &wr_heap_unborn);
   }
-  if (heap != &wr_heap_unborn)
-    wr_counter_add(&heap->arena->holds, 1);
-  else
+  if (heap == &wr_heap_unborn)
     give_table(table);
   wr_lock_give(&wr_arena_list_lock);
   return heap != &wr_heap_unborn ? heap : NULL;
@@ -160,11 +158,14 @@ static void at_thread_end(void *argument) {
     wr_heap_attend(heap, false);
     give_idle(heap);
   }
+  if (table == &wr_heap_no_table)
+    return;
+  wr_lock_take(&wr_arena_ends_lock);
   while ((heap = take_next(table, &slot)) != NULL) {
     wr_heap_attend(heap, false);
     give_idle(heap);
-    wr_arena_let_go(heap->arena);
   }
+  wr_lock_give(&wr_arena_ends_lock);
 }
 
 void wr_thread_init(void) {
@@ -190,12 +191,14 @@ void wr_thread_leave(struct wr_heap *heap) {
 }
 
 void wr_thread_forget(struct wr_arena *arena) {
+  wr_lock_take(&wr_arena_ends_lock);
   wr_lock_take(&wr_arena_list_lock);
   for (struct wr_heap_table *table = tables; table != NULL; table = table->next)
     if (arena->slot < table->end)
       set_heap(table, arena->slot, &wr_heap_unborn);
   wr_lock_give(&wr_arena_list_lock);
   wr_arena_delist(arena);
+  wr_lock_give(&wr_arena_ends_lock);
 }
 
 void wr_thread_lock_all(void) {
