@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs operations of ROS's C libraries (bomb_*.c) over three allocators: one of plain malloc, which
- * shows what the libraries themselves do when memory is out; weir's default arena; and an arena of
- * its own. The n-th call of the allocator fails, for every n. weir must come to what malloc comes
- * to, each time; and that must be a failure that is told, and no block left, but for the faults
- * that are known of the libraries (faults.def).
+ * Runs operations of ROS's C libraries (bomb_*.c) over four allocators: one of plain malloc, which
+ * shows what the libraries themselves do when memory is out; weir's default arena; an arena of its
+ * own; and one in a buffer. The n-th call of the allocator fails, for every n. weir must come to
+ * what malloc comes to, each time; and that must be a failure that is told, and no block left, but
+ * for the faults that are known of the libraries (faults.def).
  */
 #include "bomb.h"
 
@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -156,8 +157,11 @@ static uint64_t live(void) {
   return stats.live;
 }
 
-enum behind { PLAIN, DEFAULT_ARENA, OWN_ARENA, BEHINDS };
-static const char *const behind_name[] = {"malloc", "default arena", "arena"};
+enum behind { PLAIN, DEFAULT_ARENA, OWN_ARENA, BUFFER_ARENA, BEHINDS };
+static const char *const behind_name[] = {"malloc", "default arena", "arena", "arena in a buffer"};
+
+static char buffer[8 << 20];
+static size_t buffer_size = sizeof buffer;
 
 static void put_behind(enum behind behind) {
   weir_arena_options_t options = WEIR_ARENA_OPTIONS_INIT;
@@ -170,7 +174,10 @@ static void put_behind(enum behind behind) {
   }
   options.name = "bomb";
   if (behind == OWN_ARENA)
-    BOMB_CHECK((arena = weir_arena_create(&options)) != NULL);
+    arena = weir_arena_create(&options);
+  else if (behind == BUFFER_ARENA)
+    arena = weir_arena_create_in(buffer, buffer_size, &options);
+  BOMB_CHECK(behind == DEFAULT_ARENA || arena != NULL);
   bomb.inner = weir_rcutils_allocator(arena);
   live_before = live();
 }
@@ -192,6 +199,8 @@ _Noreturn void bomb_wrong(const char *file, int line, const char *what) {
 
 static void run_in_child(const struct bomb_op *op, enum behind behind) {
   bool done;
+  struct rlimit none = {0, 0};
+  BOMB_CHECK(setrlimit(RLIMIT_CORE, &none) == 0);
   /* What the libraries print of failures that are made here is nobody's news. */
   if (getenv("BOMB_LOUD") == NULL)
     BOMB_CHECK(dup2(open("/dev/null", O_WRONLY), STDERR_FILENO) == STDERR_FILENO);
@@ -220,8 +229,8 @@ static struct outcome run(const struct bomb_op *op, enum behind behind, unsigned
   BOMB_CHECK(child > 0 && waitpid(child, &status, 0) == child);
   if (WIFSIGNALED(status))
     shared->end = CRASH;
-  else if (WEXITSTATUS(status) != 0)
-    shared->end = WRONG;
+  else if (WEXITSTATUS(status) != 0) /* a sanitizer ends a program that crashes like this */
+    shared->end = WEXITSTATUS(status) == STATUS_WRONG ? WRONG : CRASH;
   return *shared;
 }
 
@@ -277,16 +286,48 @@ static unsigned try_op(const struct bomb_op *op) {
   return failures;
 }
 
+/* Whether an operation may end so when some call of it fails. */
+static bool may_end(const struct bomb_op *op, const struct outcome *outcome) {
+  if ((outcome->end == TOLD || outcome->end == SILENT) && outcome->left == 0)
+    return true;
+  for (const struct fault *fault = faults; fault->op != NULL; fault++)
+    if (strcmp(fault->op, op->name) == 0 && fault->end == outcome->end)
+      return true;
+  return !is_known_version();
+}
+
+/* No bomb, but memory that is really out: an arena in a buffer that grows until it is enough.
+ * Returns how much was not as it must be. */
+static unsigned try_tight(const struct bomb_op *op, unsigned *short_of) {
+  unsigned failures = 0;
+  for (buffer_size = weir_arena_buffer_min(); buffer_size < sizeof buffer;
+       buffer_size += buffer_size / 2) {
+    struct outcome outcome = run(op, BUFFER_ARENA, 0);
+    *short_of += outcome.end == TOLD;
+    if (!may_end(op, &outcome)) {
+      printf("FAIL %s in %zu bytes: %s, %u blocks left\n", op->name, buffer_size,
+             end_name[outcome.end], outcome.left);
+      failures++;
+    }
+  }
+  buffer_size = sizeof buffer;
+  return failures;
+}
+
 /* A fault of an operation that does not exist, or of a call that it does not make, was looked for
  * in vain. */
 static unsigned try_all(const struct bomb_op *op, const char *only, bool *seen) {
-  unsigned failures = 0;
+  unsigned failures = 0, short_of = 0;
   for (; op->name != NULL; op++) {
     if (only != NULL && strcmp(only, op->name) != 0)
       continue;
-    failures += try_op(op);
+    failures += try_op(op) + try_tight(op, &short_of);
     for (size_t i = 0; faults[i].op != NULL; i++)
       seen[i] |= strcmp(faults[i].op, op->name) == 0 && run(op, PLAIN, faults[i].last).exploded;
+  }
+  if (short_of == 0 && only == NULL) {
+    printf("FAIL no buffer was too small for any of them\n");
+    failures++;
   }
   return failures;
 }

@@ -91,6 +91,10 @@ for preload in $preloads; do
   grep -q 'active: .* WEIR_RCUTILS_RETAIN=default WEIR_RCUTILS_LIMIT=8M$' "$work/err" ||
     fail "$preload: WEIR_VERBOSE=1"
 
+  run "$preload" '' WEIR_STATS=json
+  test "$(grep -c '"arena":"rcutils"' "$work/err")" = 1 || fail "$preload: no statistics of the arena"
+  test "$(wc -l <"$work/err")" = 2 || fail "$preload: not a line of statistics for each arena"
+
   # A program that has nothing to do with ROS.
   LD_PRELOAD=$preload sh -c 'echo "$((6 * 7))"' >"$work/out" 2>"$work/err" || fail "$preload: sh"
   test "$(cat "$work/out")" = 42 || fail "$preload: sh does not work"
