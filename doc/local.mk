@@ -39,6 +39,13 @@ dist_man_MANS = \
   doc/weir_pool_destroy.3 \
   doc/weir_pool_release.3 \
   doc/weir_pool_stats.3 \
+  doc/weir_rcutils.3 \
+  doc/weir_rcutils_allocate.3 \
+  doc/weir_rcutils_allocator.3 \
+  doc/weir_rcutils_arena.3 \
+  doc/weir_rcutils_deallocate.3 \
+  doc/weir_rcutils_reallocate.3 \
+  doc/weir_rcutils_zero_allocate.3 \
   doc/weir_realloc.3 \
   doc/weir_reallocarray.3 \
   doc/weir_report.3 \

@@ -7,4 +7,5 @@ weirinclude_HEADERS = \
   include/weir/counters.def \
   include/weir/pin.h \
   include/weir/pool.h \
+  include/weir/rcutils.h \
   include/weir/weir.h

@@ -29,3 +29,37 @@ AC_DEFUN([WR_LINK_FLAGS],
    done
    LDFLAGS=$wr_save_LDFLAGS
    AC_SUBST([$1])])
+
+dnl WR_ROS_PACKAGE(VARIABLE, PACKAGE, HEADER, FUNCTION): look for a C library of ROS, which has no
+dnl file for pkg-config: as the compiler finds it, in the prefixes of a ROS environment that was
+dnl sourced, and where distributions have it. Sets VARIABLE_CFLAGS and VARIABLE_LIBS, output
+dnl variables; VARIABLE_VERSION, empty where it cannot be told; and have_VARIABLE: no, header, or
+dnl library when a program can be linked, too.
+AC_DEFUN([WR_ROS_PACKAGE],
+  [wr_save_CPPFLAGS=$CPPFLAGS
+   wr_save_LIBS=$LIBS
+   have_$1=no $1_CFLAGS= $1_LIBS= $1_VERSION=
+   AC_MSG_CHECKING([for $2])
+   for wr_prefix in '' `echo "$AMENT_PREFIX_PATH" | tr : ' '` /usr; do
+     for wr_folder in ${wr_prefix:+"$wr_prefix/include/$2" "$wr_prefix/include"} ''; do
+       test -n "$wr_folder" || test -z "$wr_prefix" || continue
+       $1_CFLAGS=${wr_folder:+"-isystem $wr_folder"}
+       CPPFLAGS="$wr_save_CPPFLAGS $$1_CFLAGS"
+       AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[#include <$3>]], [[]])], [have_$1=header; break 2])
+     done
+   done
+   AS_IF([test $have_$1 = header],
+     [$1_LIBS="-l$2"
+      AS_CASE([$wr_prefix], ['' | /usr], [],
+        [$1_LIBS="-L$wr_prefix/lib -Wl,-rpath,$wr_prefix/lib -l$2"])
+      test -z "$wr_prefix" || test ! -r "$wr_prefix/share/$2/package.xml" ||
+        $1_VERSION=`sed -n 's,.*<version>\(.*\)</version>.*,\1,p' "$wr_prefix/share/$2/package.xml"`
+      LIBS="$$1_LIBS $wr_save_LIBS"
+      AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <$3>]], [[(void)!&$4;]])], [have_$1=library])],
+     [$1_CFLAGS=])
+   AC_MSG_RESULT([$have_$1 $$1_VERSION])
+   CPPFLAGS=$wr_save_CPPFLAGS
+   LIBS=$wr_save_LIBS
+   AC_SUBST([$1_CFLAGS])
+   AC_SUBST([$1_LIBS])
+   AC_SUBST([$1_VERSION])])

@@ -3,6 +3,7 @@
 # programs link that call weir_* themselves.
 
 weir_sources = \
+  src/adapter/rcutils.c src/adapter/rcutils.h \
   src/weir.c src/weir.h \
   src/arena_api.c \
   src/pin.c src/pin.h \

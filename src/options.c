@@ -19,6 +19,13 @@ static bool parse_size(const char *string, size_t *value) {
   return wr_text_parse_size(string, value);
 }
 
+static bool parse_mark(const char *string, size_t *value) {
+  if (strcmp(string, "default") != 0)
+    return wr_text_parse_size(string, value);
+  *value = WEIR_RETAIN_DEFAULT;
+  return true;
+}
+
 static bool parse_thp(const char *string, enum wr_thp *value) {
   static const char *const name[] = {"default", "never", "always"};
   for (unsigned i = 0; i < sizeof name / sizeof name[0]; i++) {
@@ -56,6 +63,13 @@ static bool parse_sink(const char *string, struct wr_sink *value) {
 
 static void print_size(struct wr_text *text, size_t value) {
   wr_text_size(text, value);
+}
+
+static void print_mark(struct wr_text *text, size_t value) {
+  if (value == WEIR_RETAIN_DEFAULT)
+    wr_text_string(text, "default");
+  else
+    wr_text_size(text, value);
 }
 
 static void print_thp(struct wr_text *text, enum wr_thp value) {

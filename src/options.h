@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <weir/arena.h>
 
 #include "text.h"
 
@@ -21,6 +22,7 @@ struct wr_sink {
 };
 
 #define WR_TYPE_size size_t
+#define WR_TYPE_mark size_t /* WEIR_RETAIN_DEFAULT: that of the default arena */
 #define WR_TYPE_thp enum wr_thp
 #define WR_TYPE_flag bool
 #define WR_TYPE_sink struct wr_sink

@@ -21,12 +21,17 @@ AM_TESTS_ENVIRONMENT = \
   CC='$(CC)'; export CC; \
   CXX='$(working_cxx)'; export CXX; \
   BUILD_FLAGS='$(CFLAGS) -DWR_CHECKS=$(WR_CHECKS)'; export BUILD_FLAGS; \
-  PYTHON3='$(PYTHON3)'; export PYTHON3;
+  PYTHON3='$(PYTHON3)'; export PYTHON3; \
+  RCUTILS_CFLAGS='$(RCUTILS_CFLAGS)'; export RCUTILS_CFLAGS; \
+  RCUTILS_LIBS='$(RCUTILS_LIBS)'; export RCUTILS_LIBS; \
+  ROSIDL_CFLAGS='$(ROSIDL_CFLAGS)'; export ROSIDL_CFLAGS; \
+  ROSIDL_LIBS='$(ROSIDL_LIBS)'; export ROSIDL_LIBS;
 
 EXTRA_DIST += tests/run.sh
 
 include tests/unit/local.mk
 include tests/stress/local.mk
+include tests/adapter/local.mk
 include tests/api/local.mk
 include tests/bench/local.mk
 include tests/pin/local.mk

@@ -87,7 +87,8 @@ mark 67108864 MALLOC_MMAP_THRESHOLD_=1048576 MALLOC_ARENA_MAX=1 MALLOC_TOP_PAD_=
 # The proof that the preload works.
 run WEIR_VERBOSE=1 --
 [ "$(wc -l <"$dir/err")" = 1 ] || fail "WEIR_VERBOSE=1: not one line"
-grep -Eq '^weir [0-9]+\.[0-9]+\.[0-9]+ active: WEIR_RETAIN=64M WEIR_THP=default WEIR_VERBOSE=1 WEIR_STATS=0$' \
+rest='WEIR_STATS=0 WEIR_RCUTILS_RETAIN=default WEIR_RCUTILS_LIMIT=unlimited'
+grep -Eq "^weir [0-9]+\.[0-9]+\.[0-9]+ active: WEIR_RETAIN=64M WEIR_THP=default WEIR_VERBOSE=1 $rest\$" \
   "$dir/err" || fail "WEIR_VERBOSE=1"
 run WEIR_VERBOSE=1 WEIR_RETAIN=unlimited WEIR_THP=never --
 grep -q 'active: WEIR_RETAIN=unlimited WEIR_THP=never' "$dir/err" || fail "WEIR_VERBOSE=1 with more"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Every file of src/ has a place in src/layers and includes only what stands after it there; the
-# files of src/replace stand above all of them and see the front and, of the rest, what answers
-# without knowing the allocator.
+# files of src/replace and src/adapter stand above all of them and see the front and, of the rest,
+# what answers without knowing the allocator; those of src/adapter also the options (init).
 cd "$srcdir/src" || exit 1
 awk '
   function complain(text) { print FILENAME ": " text; bad = 1 }
@@ -24,4 +24,8 @@ awk '
     for (stem in place) if (!(stem in seen)) { print "src/layers: no file is called " stem; bad = 1 }
     exit bad
   }' layers *.c *.h || exit 1
-! grep -nE '^ *# *include *"' replace/*.[ch] | grep -vE '"\.\./(weir|misuse|os|attr)\.h"'
+status=0
+grep -nE '^ *# *include *"' replace/*.[ch] | grep -vE '"\.\./(weir|misuse|os|attr)\.h"' && status=1
+grep -nE '^ *# *include *"' adapter/*.[ch] |
+  grep -vE '"(\.\./(weir|misuse|os|attr|init)|[a-z0-9_]+)\.h"' && status=1
+exit $status

@@ -20,6 +20,7 @@ unit_tests = \
   tests/unit/test_pin.c \
   tests/unit/test_pool.c \
   tests/unit/test_process.c \
+  tests/unit/test_rcutils.c \
   tests/unit/test_realloc.c \
   tests/unit/test_remote.c \
   tests/unit/test_report.c \

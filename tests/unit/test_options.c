@@ -29,6 +29,9 @@ static void read_from(const char *one, const char *two, const char *three) {
   wr_options_read(&options, environment, complain);
 }
 
+/* What is printed last where no case says something of it. */
+#define RCUTILS " WEIR_RCUTILS_RETAIN=default WEIR_RCUTILS_LIMIT=unlimited"
+
 static void expect_printed(const char *want) {
   struct unit_sink sink;
   struct wr_text text;
@@ -45,7 +48,9 @@ static void expect_defaults(void) {
   ck_assert(!options.verbose);
   ck_assert_int_eq(options.stats.kind, WR_SINK_NONE);
   ck_assert_ptr_null(options.stats.path);
-  expect_printed("WEIR_RETAIN=64M WEIR_THP=default WEIR_VERBOSE=0 WEIR_STATS=0");
+  ck_assert_uint_eq(options.rcutils_retain, WEIR_RETAIN_DEFAULT);
+  ck_assert_uint_eq(options.rcutils_limit, WEIR_LIMIT_NONE);
+  expect_printed("WEIR_RETAIN=64M WEIR_THP=default WEIR_VERBOSE=0 WEIR_STATS=0" RCUTILS);
 }
 
 START_TEST(without_an_environment_all_is_default) {
@@ -66,19 +71,27 @@ START_TEST(good_values_are_taken_and_printed) {
     const char *printed;
   } cases[] = {
       {{"WEIR_RETAIN=0", "WEIR_THP=never", "WEIR_VERBOSE=1"},
-       "WEIR_RETAIN=0 WEIR_THP=never WEIR_VERBOSE=1 WEIR_STATS=0"},
+       "WEIR_RETAIN=0 WEIR_THP=never WEIR_VERBOSE=1 WEIR_STATS=0" RCUTILS},
       {{"WEIR_RETAIN=unlimited", "WEIR_THP=always", "WEIR_VERBOSE=0"},
-       "WEIR_RETAIN=unlimited WEIR_THP=always WEIR_VERBOSE=0 WEIR_STATS=0"},
+       "WEIR_RETAIN=unlimited WEIR_THP=always WEIR_VERBOSE=0 WEIR_STATS=0" RCUTILS},
       {{"WEIR_RETAIN=1536K", "WEIR_THP=default", "WEIR_STATS=1"},
-       "WEIR_RETAIN=1536K WEIR_THP=default WEIR_VERBOSE=0 WEIR_STATS=1"},
+       "WEIR_RETAIN=1536K WEIR_THP=default WEIR_VERBOSE=0 WEIR_STATS=1" RCUTILS},
       {{"WEIR_RETAIN=4096", "WEIR_STATS=json", "LANG=C"},
-       "WEIR_RETAIN=4K WEIR_THP=default WEIR_VERBOSE=0 WEIR_STATS=json"},
+       "WEIR_RETAIN=4K WEIR_THP=default WEIR_VERBOSE=0 WEIR_STATS=json" RCUTILS},
       {{"WEIR_STATS=json:/var/log/a=b.%p", "A=b", "C=d"},
-       "WEIR_RETAIN=64M WEIR_THP=default WEIR_VERBOSE=0 WEIR_STATS=json:/var/log/a=b.%p"},
+       "WEIR_RETAIN=64M WEIR_THP=default WEIR_VERBOSE=0 WEIR_STATS=json:/var/log/a=b.%p" RCUTILS},
       {{"WEIR_STATS=/var/log/weir", "A=b", "C=d"},
-       "WEIR_RETAIN=64M WEIR_THP=default WEIR_VERBOSE=0 WEIR_STATS=/var/log/weir"},
+       "WEIR_RETAIN=64M WEIR_THP=default WEIR_VERBOSE=0 WEIR_STATS=/var/log/weir" RCUTILS},
+      {{"WEIR_RCUTILS_RETAIN=8M", "WEIR_RCUTILS_LIMIT=16M", "C=d"},
+       "WEIR_RETAIN=64M WEIR_THP=default WEIR_VERBOSE=0 WEIR_STATS=0"
+       " WEIR_RCUTILS_RETAIN=8M WEIR_RCUTILS_LIMIT=16M"},
+      {{"WEIR_RCUTILS_RETAIN=unlimited", "WEIR_RCUTILS_LIMIT=0", "C=d"},
+       "WEIR_RETAIN=64M WEIR_THP=default WEIR_VERBOSE=0 WEIR_STATS=0"
+       " WEIR_RCUTILS_RETAIN=unlimited WEIR_RCUTILS_LIMIT=0"},
+      {{"WEIR_RETAIN=1M", "WEIR_RCUTILS_RETAIN=default", "WEIR_RCUTILS_LIMIT=unlimited"},
+       "WEIR_RETAIN=1M WEIR_THP=default WEIR_VERBOSE=0 WEIR_STATS=0" RCUTILS},
       {{"WEIR_STATS=0", "A=b", "C=d"},
-       "WEIR_RETAIN=64M WEIR_THP=default WEIR_VERBOSE=0 WEIR_STATS=0"},
+       "WEIR_RETAIN=64M WEIR_THP=default WEIR_VERBOSE=0 WEIR_STATS=0" RCUTILS},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     read_from(cases[i].entry[0], cases[i].entry[1], cases[i].entry[2]);
@@ -121,6 +134,12 @@ START_TEST(bad_values_are_named_and_not_taken) {
       {"WEIR_VERBOSE=", "0"},
       {"WEIR_STATS=", "0"},
       {"WEIR_STATS=json:", "0"},
+      {"WEIR_RCUTILS_RETAIN=", "default"},
+      {"WEIR_RCUTILS_RETAIN=64MB", "default"},
+      {"WEIR_RCUTILS_RETAIN=defaults", "default"},
+      {"WEIR_RCUTILS_LIMIT=", "unlimited"},
+      {"WEIR_RCUTILS_LIMIT=default", "unlimited"},
+      {"WEIR_RCUTILS_LIMIT=-1", "unlimited"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char start[256], end[64];
@@ -140,12 +159,16 @@ END_TEST
 
 START_TEST(one_bad_value_spoils_no_other) {
   read_from("WEIR_THP=always", "WEIR_RETAIN=wrong", "WEIR_VERBOSE=1");
-  expect_printed("WEIR_RETAIN=64M WEIR_THP=always WEIR_VERBOSE=1 WEIR_STATS=0");
+  expect_printed("WEIR_RETAIN=64M WEIR_THP=always WEIR_VERBOSE=1 WEIR_STATS=0" RCUTILS);
   ck_assert_uint_eq(said.calls, 2);
 }
 END_TEST
 
 START_TEST(unknown_names_are_told_one_by_one) {
+  read_from("WEIR_RCUTILS=1M", "WEIR_RCUTILS_LIMITS=1", NULL);
+  ck_assert_str_eq(said.text, "weir: WEIR_RCUTILS is not an option of weir; ignored\n"
+                              "weir: WEIR_RCUTILS_LIMITS is not an option of weir; ignored\n");
+  expect_defaults();
   read_from("WEIR_RETIAN=1M", "WEIR_=1", "WEIR_RETAINED=1");
   ck_assert_str_eq(said.text, "weir: WEIR_RETIAN is not an option of weir; ignored\n"
                               "weir: WEIR_ is not an option of weir; ignored\n"

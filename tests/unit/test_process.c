@@ -117,7 +117,8 @@ START_TEST(verbose_says_what_is_in_force) {
                          NULL};
   char got[2000], want[200];
   snprintf(want, sizeof want,
-           "weir %s active: WEIR_RETAIN=1M WEIR_THP=default WEIR_VERBOSE=1 WEIR_STATS=0\n",
+           "weir %s active: WEIR_RETAIN=1M WEIR_THP=default WEIR_VERBOSE=1 WEIR_STATS=0"
+           " WEIR_RCUTILS_RETAIN=default WEIR_RCUTILS_LIMIT=unlimited\n",
            weir_version());
   (void)unit_again(environment, got, sizeof got);
   ck_assert_str_eq(got, want);
