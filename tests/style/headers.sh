@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Every header compiles alone, without a warning: those of src/ as C, the public ones also as C++,
-# both strictly by the standard. CC and CXX name the compilers; CXX is empty where there is none.
+# both strictly by the standard; those of C++ alone (.hpp) by each standard that the compiler knows.
+# CC and CXX name the compilers; CXX is empty where there is none.
 warn='-Wall -Wextra -Werror'
 status=0
 
@@ -14,6 +15,18 @@ compile() {
   status=1
 }
 
+# compile_cxx NAME STANDARD
+compile_cxx() {
+  # shellcheck disable=SC2086  # CXX and the warnings are lists of words
+  test -z "$CXX" || compile "$1" $CXX -std=$2 -pedantic -Wshadow $warn -Iinclude -x c++
+}
+
+# knows STANDARD: whether the C++ compiler does.
+knows() {
+  # shellcheck disable=SC2086
+  echo 'int main() {}' | $CXX -std=$1 -fsyntax-only -x c++ - 2>/dev/null
+}
+
 cd "$srcdir" || exit 1
 for header in src/*.h; do
   # shellcheck disable=SC2086  # CC and the warnings are lists of words
@@ -22,8 +35,12 @@ done
 for header in include/weir/*.h; do
   # shellcheck disable=SC2086
   compile "weir/${header##*/}" $CC -std=c11 -pedantic $warn -Iinclude -x c
-  # shellcheck disable=SC2086
-  test -z "$CXX" ||
-    compile "weir/${header##*/}" $CXX -std=c++11 -pedantic -Wshadow $warn -Iinclude -x c++
+  compile_cxx "weir/${header##*/}" c++11
+done
+for standard in c++11 c++14 c++17 c++20 c++2b; do
+  test -n "$CXX" && knows $standard || continue
+  for header in include/weir/*.hpp; do
+    compile_cxx "weir/${header##*/}" $standard
+  done
 done
 exit $status
