@@ -28,6 +28,7 @@ EXTRA_DIST += tests/run.sh
 include tests/unit/local.mk
 include tests/stress/local.mk
 include tests/api/local.mk
+include tests/cxx/local.mk
 include tests/bench/local.mk
 include tests/pin/local.mk
 include tests/replace/local.mk
