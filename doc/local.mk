@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # The documentation that is distributed, and the manual pages that are installed.
 
-# weir.3 describes the functions of weir/weir.h, and weir_AREA.3 those of weir/AREA.h; the others
-# only lead there.
+# weir.3 describes the functions of weir/weir.h, and weir_AREA.3 those of weir/AREA.h or the classes
+# of weir/AREA.hpp; the others only lead there.
 dist_man_MANS = \
   doc/weir.7 \
   doc/weir.3 \
   doc/weir_aligned_alloc.3 \
+  doc/weir_allocator.3 \
   doc/weir_arena.3 \
   doc/weir_arena_aligned_alloc.3 \
   doc/weir_arena_alloc.3 \
@@ -31,6 +32,7 @@ dist_man_MANS = \
   doc/weir_free.3 \
   doc/weir_glibc_pin.3 \
   doc/weir_malloc.3 \
+  doc/weir_memory_resource.3 \
   doc/weir_pin.3 \
   doc/weir_pin_text.3 \
   doc/weir_pool.3 \

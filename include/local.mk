@@ -5,6 +5,7 @@ weirincludedir = $(includedir)/weir
 weirinclude_HEADERS = \
   include/weir/arena.h \
   include/weir/counters.def \
+  include/weir/memory_resource.hpp \
   include/weir/pin.h \
   include/weir/pool.h \
   include/weir/rcutils.h \

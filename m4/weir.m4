@@ -63,3 +63,22 @@ AC_DEFUN([WR_ROS_PACKAGE],
    AC_SUBST([$1_CFLAGS])
    AC_SUBST([$1_LIBS])
    AC_SUBST([$1_VERSION])])
+
+dnl WR_CXX_STANDARD(VARIABLE, STANDARDS): set VARIABLE to the flag for the first of the STANDARDS
+dnl that a working C++ compiler knows, or to nothing, and make it an output variable.
+AC_DEFUN([WR_CXX_STANDARD],
+  [AC_LANG_PUSH([C++])
+   wr_save_CXXFLAGS=$CXXFLAGS
+   $1=
+   for wr_standard in $2; do
+     test -z "$$1" || break
+     AC_MSG_CHECKING([whether the C++ compiler takes -std=$wr_standard])
+     CXXFLAGS="$wr_save_CXXFLAGS -std=$wr_standard"
+     AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <new>]], [[delete new int;]])],
+       [AC_MSG_RESULT([yes])
+        $1="-std=$wr_standard"],
+       [AC_MSG_RESULT([no])])
+   done
+   CXXFLAGS=$wr_save_CXXFLAGS
+   AC_LANG_POP([C++])
+   AC_SUBST([$1])])

@@ -33,6 +33,7 @@ include tests/unit/local.mk
 include tests/stress/local.mk
 include tests/adapter/local.mk
 include tests/api/local.mk
+include tests/cxx/local.mk
 include tests/bench/local.mk
 include tests/pin/local.mk
 include tests/replace/local.mk

@@ -29,4 +29,5 @@ endif
 
 EXTRA_DIST += \
   tests/api/installed.c \
+  tests/api/installed.cc \
   tests/api/installed.sh

@@ -47,9 +47,9 @@ replace_pie = \
   tests/replace/staticuse.pie
 if CXX_WORKS
 replace_preload += tests/replace/cxx.preload tests/replace/teardown_cxx.preload
-replace_linked += tests/replace/cxx.linked tests/replace/teardown_cxx.linked
-replace_static += tests/replace/cxx.static tests/replace/teardown_cxx.static
-replace_pie += tests/replace/cxx.pie tests/replace/teardown_cxx.pie
+replace_linked += tests/replace/arena_cxx.linked tests/replace/cxx.linked tests/replace/teardown_cxx.linked
+replace_static += tests/replace/arena_cxx.static tests/replace/cxx.static tests/replace/teardown_cxx.static
+replace_pie += tests/replace/arena_cxx.pie tests/replace/cxx.pie tests/replace/teardown_cxx.pie
 endif
 
 # Scripts, and the programs and libraries that only they use.
@@ -129,6 +129,7 @@ $(replace_linked) $(replace_static) $(replace_pie): libweir_malloc.la
 
 EXTRA_DIST += \
   $(replace_scripts) \
+  tests/replace/arena_cxx.cc \
   tests/replace/churn.c \
   tests/replace/conform.c \
   tests/replace/cxx.cc \

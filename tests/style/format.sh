@@ -12,7 +12,7 @@ test -n "$formatter" || { echo "no clang-format 14"; exit 77; }
 
 . "$srcdir/tests/style/tree.sh"
 status=0
-for file in $(own_sources | grep -E '\.(h|c|cc)$'); do
+for file in $(own_sources | grep -E '\.(h|hpp|c|cc)$'); do
   "$formatter" "$file" | cmp -s - "$file" && continue
   echo "$file: $formatter -i would change it"
   status=1

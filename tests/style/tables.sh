@@ -3,7 +3,8 @@
 # The documents are not behind the sources: the tables of doc/options.md are those of the lists that
 # the library is built from, weir(7) names every option, and the page of each public header its
 # functions, each of which has a page that leads there: weir_AREA(3) for weir/AREA.h, or weir(3)
-# where there is no such page. Pages without a function have been forgotten.
+# where there is no such page. So it is with weir_AREA(3) for weir/AREA.hpp and its classes. Pages
+# without a function or a class have been forgotten.
 cd "$srcdir" || exit 1
 status=0
 complain() {
@@ -41,6 +42,26 @@ for header in include/weir/*.h; do
   describe "$header" "$page"
   test "$page" = doc/weir.3 || pages="$pages $page"
 done
+
+# The page of a class that gave the header its name is the one that the others lead to.
+for header in include/weir/*.hpp; do
+  area=weir_$(basename "$header" .hpp)
+  page=doc/$area.3
+  classes=$(sed -nE 's/^(template <.*> )?class (__attribute__\(\(.*\)\) )?([a-z_]+) .*/\3/p' "$header")
+  test -n "$classes" || complain "no class found in $header"
+  for class in $classes; do
+    grep -q "^\.Nm weir::$class\( ,\)\{0,1\}\$" "$page" && grep -q "class $class\>" "$page" ||
+      complain "$page does not describe $class"
+    test "weir_$class" = "$area" ||
+      test "$(cat "doc/weir_$class.3")" = ".so man3/$area.3" ||
+      complain "doc/weir_$class.3 leads nowhere"
+    grep -q "^  doc/weir_$class\.3\( \\\\\)\{0,1\}\$" doc/local.mk ||
+      complain "doc/local.mk does not install doc/weir_$class.3"
+  done
+  all="$all $(printf 'weir_%s.3 ' $classes)"
+  pages="$pages $page"
+done
+
 for page in doc/weir_*.3; do
   case " $all " in
     *" ${page#doc/} "*) ;;
