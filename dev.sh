@@ -28,7 +28,7 @@ other_mallocs=(libjemalloc2 'libmimalloc2.0|libmimalloc3|libmimalloc2' \
   'libtcmalloc-minimal4|libtcmalloc-minimal4t64')
 check_extras=(git cmake perl nodejs redis-server redis-tools valgrind "${other_mallocs[@]}" \
   librcutils-dev librosidl-runtime-c-cpp-dev rosidl-generator-c-cpp rosidl-tools \
-  python3-ament-index)
+  python3-ament-index ament-cmake)
 compare_packages=(strace python3)
 compare_extras=("${other_mallocs[@]}")
 

@@ -60,9 +60,12 @@ dist_man_MANS = \
 
 dist_doc_DATA += \
   doc/options.md \
-  doc/report.md
+  doc/report.md \
+  doc/ros.md
 
 EXTRA_DIST += \
   doc/architecture.md \
   doc/benchmarks.md \
   doc/tables.sh
+
+include doc/examples/local.mk

@@ -30,6 +30,35 @@ AC_DEFUN([WR_LINK_FLAGS],
    LDFLAGS=$wr_save_LDFLAGS
    AC_SUBST([$1])])
 
+dnl WR_RELATIVE_DIR(VARIABLE, FROM, TO): the way from one installed folder to another, for files
+dnl that find their neighbours from where they lie themselves. FROM and TO are variables of
+dnl configure that name folders, libdir for instance. Makes VARIABLE an output variable.
+AC_DEFUN([WR_RELATIVE_DIR],
+  [wr_prefix=$prefix
+   test "x$wr_prefix" != xNONE || wr_prefix=$ac_default_prefix
+   wr_expand() {
+     ( prefix=$wr_prefix
+       test "x$exec_prefix" != xNONE || exec_prefix=$prefix
+       wr_dir=$[]1
+       while :; do
+         case $wr_dir in
+           *'$'*) eval "wr_dir=\"$wr_dir\"" ;;
+           *) break ;;
+         esac
+       done
+       AS_ECHO(["$wr_dir"]) )
+   }
+   wr_from=`wr_expand "$$2"` wr_to=`wr_expand "$$3"` wr_up=
+   while :; do
+     case $wr_to/ in
+       "$wr_from"/*) break ;;
+     esac
+     wr_from=${wr_from%/*} wr_up=../$wr_up
+   done
+   wr_down=${wr_to[#]"$wr_from"}
+   $1=$wr_up${wr_down[#]/}
+   AC_SUBST([$1])])
+
 dnl WR_ROS_PACKAGE(VARIABLE, PACKAGE, HEADER, FUNCTION): look for a C library of ROS, which has no
 dnl file for pkg-config: as the compiler finds it, in the prefixes of a ROS environment that was
 dnl sourced, and where distributions have it. Sets VARIABLE_CFLAGS and VARIABLE_LIBS, output

@@ -17,11 +17,15 @@ SH_LOG_COMPILER = $(run_test)
 if CXX_WORKS
 working_cxx = $(CXX)
 endif
+if RCUTILS_TESTS
+rcutils_flags = $(RCUTILS_CFLAGS) $(RCUTILS_LIBS)
+endif
 AM_TESTS_ENVIRONMENT = \
   CC='$(CC)'; export CC; \
   CXX='$(working_cxx)'; export CXX; \
   BUILD_FLAGS='$(CFLAGS) -DWR_CHECKS=$(WR_CHECKS)'; export BUILD_FLAGS; \
   PYTHON3='$(PYTHON3)'; export PYTHON3; \
+  RCUTILS_FLAGS='$(rcutils_flags)'; export RCUTILS_FLAGS; \
   RCUTILS_CFLAGS='$(RCUTILS_CFLAGS)'; export RCUTILS_CFLAGS; \
   RCUTILS_LIBS='$(RCUTILS_LIBS)'; export RCUTILS_LIBS; \
   ROSIDL_CFLAGS='$(ROSIDL_CFLAGS)'; export ROSIDL_CFLAGS; \
@@ -35,6 +39,7 @@ include tests/adapter/local.mk
 include tests/api/local.mk
 include tests/cxx/local.mk
 include tests/bench/local.mk
+include tests/examples/local.mk
 include tests/pin/local.mk
 include tests/replace/local.mk
 include tests/style/local.mk

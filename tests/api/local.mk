@@ -12,22 +12,28 @@ TESTS += tests/api/test_api
 endif
 endif
 
-# What was installed, and the way pkg-config leads to it.
+# What was installed, and the ways of pkg-config and CMake to it.
 if REPLACE
 installed_replace = yes
 endif
 if STATIC
 installed_static = $(STATIC_FLAG)
 endif
+installed_environment = $(AM_TESTS_ENVIRONMENT) \
+  srcdir=$(srcdir) REPLACE=$(installed_replace) STATIC_FLAG=$(installed_static) \
+  PKG_CONFIG='$(PKG_CONFIG)' PKG_CONFIG_PATH=$(DESTDIR)$(pkgconfigdir)
+installed_scripts = \
+  tests/api/installed.sh \
+  tests/examples/consumers.sh
 installcheck-local:
 if SHARED
-	@test -z '$(PKG_CONFIG)' || { $(AM_TESTS_ENVIRONMENT) \
-	srcdir=$(srcdir) REPLACE=$(installed_replace) STATIC_FLAG=$(installed_static) \
-	PKG_CONFIG='$(PKG_CONFIG)' PKG_CONFIG_PATH=$(DESTDIR)$(pkgconfigdir) \
-	$(SHELL) $(srcdir)/tests/api/installed.sh $(DESTDIR)$(prefix) $(DESTDIR)$(libdir); }
+	@test -z '$(PKG_CONFIG)' || for script in $(installed_scripts); do \
+	  $(installed_environment) \
+	    $(SHELL) $(srcdir)/$$script $(DESTDIR)$(prefix) $(DESTDIR)$(libdir) || exit 1; \
+	done
 endif
 
 EXTRA_DIST += \
+  $(installed_scripts) \
   tests/api/installed.c \
-  tests/api/installed.cc \
-  tests/api/installed.sh
+  tests/api/installed.cc
