@@ -25,8 +25,8 @@
 /* The small parts come first: what bring-up writes, and what taking and giving a payload reads, is
  * one page of the default arena. */
 struct wr_arena {
-  size_t
-      slot; /* where each thread's table has its heap, in bytes; 0 is the default arena. Constant */
+  size_t slot; /* offset of its heap in each thread's table; 0: the default arena. Constant */
+  struct wr_pagemap_range range; /* where its spans are found at once, or most; see lifetime.c */
   struct wr_source source;
   struct wr_meta meta;
   /* Every heap ever made, newest first; heaps are never unmade. Release when one is added, acquire
@@ -36,11 +36,10 @@ struct wr_arena {
   wr_counter out_of_memory;
   wr_counter over_limit;
   struct wr_spans spans;
-  struct wr_heap *idle;          /* heaps without a thread; guarded by thread.c's lock */
-  struct wr_link listed;         /* in the list of arenas, lowest slot first */
-  struct wr_link buffers;        /* in the list of those in a buffer */
-  struct wr_pagemap_range range; /* in a buffer: finds its spans */
-  char *buffer;                  /* the caller's, or NULL */
+  struct wr_heap *idle;   /* heaps without a thread; guarded by thread.c's lock */
+  struct wr_link listed;  /* in the list of arenas, lowest slot first */
+  struct wr_link buffers; /* in the list of those in a buffer */
+  char *buffer;           /* the caller's, or NULL */
   size_t buffer_size;
   char name[WR_ARENA_NAME_BYTES];
 };

@@ -104,9 +104,10 @@ WR_HOT WR_NOINLINE void wr_free_slow(void *block, struct wr_span *span) {
 }
 
 WR_HOT WR_NOINLINE void wr_free_slow_in(struct wr_arena *arena, void *block, struct wr_span *span) {
-  if (wr_pagemap_range_holds(&arena->range, block)) {
-    span = wr_pagemap_range_find(&arena->range, block);
-    if (WR_LIKELY(wr_free_quick(wr_heap_in(arena), span, block)))
+  /* It may be of this arena and lie elsewhere, or be another's. */
+  if (WR_UNLIKELY(span == NULL)) {
+    span = wr_pagemap_find(block);
+    if (wr_free_quick(wr_heap_in(arena), span, block))
       return;
   }
   wr_free_slow(block, span);

@@ -46,8 +46,9 @@ WR_INLINE void wr_free_give(void *block) {
 
 /* A block that is most likely of this arena, which is not the default one. */
 WR_INLINE void wr_free_give_in(struct wr_arena *arena, void *block) {
-  /* If the arena is in a buffer, that never is one of its spans, and the slow path looks again. */
-  struct wr_span *span = wr_pagemap_find(block);
+  struct wr_span *span = NULL;
+  if (WR_LIKELY(wr_pagemap_range_holds(&arena->range, block)))
+    span = wr_pagemap_range_find(&arena->range, block);
   if (WR_UNLIKELY(!wr_free_quick(wr_heap_in(arena), span, block)))
     wr_free_slow_in(arena, block, span);
 }

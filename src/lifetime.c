@@ -11,6 +11,7 @@
 #include "check.h"
 #include "init.h"
 #include "os.h"
+#include "place.h"
 #include "text.h"
 #include "thread.h"
 
@@ -49,6 +50,28 @@ static void set_name(struct wr_arena *arena, const char *name) {
 static size_t mark_of(const weir_arena_options_t *options, size_t by_default) {
   size_t mark = options->retain == WEIR_RETAIN_DEFAULT ? by_default : options->retain;
   return wr_bits_max(mark, wr_bits_up(options->prefault, wr_os_page_size()));
+}
+
+/*
+ * Has the spans of an arena over the kernel be found in the first leaf of the page map, without a
+ * look at where that is. The first leaf is made that of the gibibyte in which arenas lie, if it is
+ * none's yet.
+ */
+static void set_range(struct wr_arena *arena) {
+  struct wr_pagemap_range *range = &arena->range;
+  void *place = wr_place_take(WR_UNIT);
+  uintptr_t not_base;
+  if (place != NULL) {
+    (void)wr_pagemap_cover(&wr_arena_default.meta, place, WR_UNIT);
+    wr_place_give(place, WR_UNIT);
+  }
+  not_base = atomic_load_explicit(&wr_pagemap_first.not_base, memory_order_relaxed);
+  if (not_base == 0)
+    return;
+  range->base = (char *)~not_base;
+  range->length = WR_PAGEMAP_LEAF_BYTES;
+  range->shift = WR_UNIT_SHIFT;
+  range->span = wr_pagemap_first.leaf.span;
 }
 
 /* What both kinds are given. */
@@ -90,6 +113,7 @@ static struct wr_arena *make(const weir_arena_options_t *options, bool *unlockab
   memcpy(&arena->source, &source, sizeof source);
   memcpy(&arena->meta, &meta, sizeof meta);
   set_up(arena, options, mark_of(options, wr_counter_read(&wr_arena_default.spans.retain.mark)));
+  set_range(arena);
   return arena;
 }
 

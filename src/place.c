@@ -21,8 +21,8 @@ static uintptr_t zone; /* 0: there is none */
 static uint64_t taken[UNITS / 64];
 
 void wr_place_init(void *hint) {
-  if (hint != NULL)
-    zone = wr_bits_up((uintptr_t)hint, GIBIBYTE) - (UNITS << UNIT_SHIFT);
+  zone =
+      hint != NULL ? wr_bits_down((uintptr_t)hint, GIBIBYTE) + GIBIBYTE - (UNITS << UNIT_SHIFT) : 0;
 }
 
 static bool is_taken(size_t unit) {

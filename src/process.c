@@ -142,7 +142,10 @@ static bool is_in_force(void) {
 }
 
 static __attribute__((constructor)) void at_load(WR_LOAD_ARGUMENTS) {
-  wr_init_late(WR_LOAD_ENVIRONMENT);
+  /* One that nobody calls must not complain of the environment, or it would be told twice. That
+   * which is the process's malloc is called, and need not ask. */
+  if (&wr_replaces_malloc != NULL || is_in_force())
+    wr_init_late(WR_LOAD_ENVIRONMENT);
   if (&wr_process_hooked == NULL)
     (void)pthread_atfork(wr_process_before_fork, wr_process_after_fork, wr_process_forked);
   if ((wr_init_options.verbose || wr_init_options.stats.kind != WR_SINK_NONE) && !is_in_force()) {

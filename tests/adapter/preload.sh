@@ -86,6 +86,10 @@ for preload in $preloads; do
     'weir: WEIR_RCUTILS_LIMIT=1K is not enough for an arena; keeping unlimited' ||
     fail "$preload: a limit that is too small"
 
+  # Where two of weir's libraries are loaded, one of them complains.
+  run "$preload" '' WEIR_RETAIN=much
+  test "$(wc -l <"$work/err")" = 1 || fail "$preload: a bad value is not told once"
+
   run "$preload" '' WEIR_VERBOSE=1 WEIR_RCUTILS_LIMIT=8M
   test "$(wc -l <"$work/err")" = 1 || fail "$preload: WEIR_VERBOSE=1: not one line"
   grep -q 'active: .* WEIR_RCUTILS_RETAIN=default WEIR_RCUTILS_LIMIT=8M$' "$work/err" ||

@@ -12,11 +12,13 @@
 #pragma weak weir_malloc
 #pragma weak weir_free
 #pragma weak weir_arena_create
+#pragma weak weir_arena_create_in
 #pragma weak weir_arena_alloc
 #pragma weak weir_arena_free
 
+static char room[1 << 20];
 static void *block;
-static weir_arena_t *arena;
+static weir_arena_t *arena, *in_buffer;
 
 static void pair(size_t size) {
   void *taken = expect_hide(malloc(size));
@@ -31,6 +33,11 @@ static void pair_weir(size_t size) {
 static void pair_arena(size_t size) {
   void *taken = expect_hide(weir_arena_alloc(arena, size));
   weir_arena_free(arena, taken);
+}
+
+static void pair_buffer(size_t size) {
+  void *taken = expect_hide(weir_arena_alloc(in_buffer, size));
+  weir_arena_free(in_buffer, taken);
 }
 
 static void pair_arena_free(size_t size) {
@@ -65,23 +72,15 @@ static const struct operation {
   void (*run)(size_t size);
   size_t size;
 } operations[] = {
-    {"pair-16", pair, 16},
-    {"pair-64", pair, 64},
-    {"pair-1K", pair, 1024},
-    {"pair-4K", pair, 4096},
-    {"pair-64K", pair, 65536},
-    {"pair-256K", pair, 262144},
-    {"pair-1M", pair, EXPECT_MIB},
-    {"weir-64", pair_weir, 64},
-    {"arena-64", pair_arena, 64},
-    {"arena-1K", pair_arena, 1024},
-    {"arena-4K", pair_arena, 4096},
-    {"arena-256K", pair_arena, 262144},
-    {"arena-weir_free-64", pair_arena_free, 64},
-    {"memalign-64", aligned, 1000},
-    {"realloc-in-place", resize, 1000},
-    {"hundred-64", hundred, 64},
-    {"hundred-1K", hundred, 1024},
+    {"pair-16", pair, 16},          {"pair-64", pair, 64},
+    {"pair-1K", pair, 1024},        {"pair-4K", pair, 4096},
+    {"pair-64K", pair, 65536},      {"pair-256K", pair, 262144},
+    {"pair-1M", pair, EXPECT_MIB},  {"weir-64", pair_weir, 64},
+    {"arena-64", pair_arena, 64},   {"arena-1K", pair_arena, 1024},
+    {"arena-4K", pair_arena, 4096}, {"arena-256K", pair_arena, 262144},
+    {"buffer-64", pair_buffer, 64}, {"arena-weir_free-64", pair_arena_free, 64},
+    {"memalign-64", aligned, 1000}, {"realloc-in-place", resize, 1000},
+    {"hundred-64", hundred, 64},    {"hundred-1K", hundred, 1024},
 };
 
 int main(int argc, char **argv) {
@@ -93,6 +92,8 @@ int main(int argc, char **argv) {
   free(expect_hide(malloc(1)));
   if (weir_arena_create != NULL)
     arena = weir_arena_create(NULL);
+  if (weir_arena_create_in != NULL)
+    in_buffer = weir_arena_create_in(room, sizeof room, NULL);
   if (argc < 3)
     for (i = 0; i < EXPECT_COUNT(operations); i++)
       puts(operations[i].name);

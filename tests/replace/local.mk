@@ -68,6 +68,13 @@ replace_helpers = \
   tests/replace/loader_plain \
   tests/replace/options \
   tests/replace/steady
+if CXX17
+replace_helpers += tests/replace/instructions_cxx
+tests_replace_instructions_cxx_SOURCES = tests/replace/instructions_cxx.cc
+tests_replace_instructions_cxx_CXXFLAGS = $(AM_CXXFLAGS) -std=c++17
+tests_replace_instructions_cxx_LDFLAGS = $(AM_LDFLAGS) -no-install
+tests_replace_instructions_cxx_LDADD = libweir.la
+endif
 tests_replace_loader_plain_SOURCES = tests/replace/loader.c
 replace_modules = \
   tests/replace/hooks.so \
@@ -141,6 +148,7 @@ EXTRA_DIST += \
   tests/replace/hooks.c \
   tests/replace/info.c \
   tests/replace/instructions.c \
+  tests/replace/instructions_cxx.cc \
   tests/replace/instructions.golden \
   tests/replace/lifo.c \
   tests/replace/loader.c \

@@ -17,6 +17,7 @@ unit_tests = \
   tests/unit/test_misuse.c \
   tests/unit/test_options.c \
   tests/unit/test_pagemap.c \
+  tests/unit/test_place.c \
   tests/unit/test_pin.c \
   tests/unit/test_pool.c \
   tests/unit/test_process.c \
