@@ -30,18 +30,12 @@ static struct wr_arena *or_default(weir_arena_t *arena) {
   return &wr_arena_default;
 }
 
-static weir_arena_t *finish(int error, weir_arena_t *arena) {
-  if (error == 0)
-    return arena;
-  errno = error;
-  return NULL;
-}
-
 static bool is_known(const weir_arena_options_t *options) {
   return options->size == sizeof *options;
 }
 
-WR_EXPORT weir_arena_t *weir_arena_create(const weir_arena_options_t *options) {
+/* In a buffer, or over the kernel if `size` is 0. */
+static weir_arena_t *make(void *buffer, size_t size, const weir_arena_options_t *options) {
   const weir_arena_options_t plain = WEIR_ARENA_OPTIONS_INIT;
   struct wr_arena *arena = NULL;
   int saved = errno;
@@ -49,23 +43,22 @@ WR_EXPORT weir_arena_t *weir_arena_create(const weir_arena_options_t *options) {
   if (options == NULL)
     options = &plain;
   if (is_known(options))
-    error = wr_lifetime_make(options, &arena);
-  errno = saved;
-  return finish(error, arena);
+    error = size == 0 ? wr_lifetime_make(options, &arena)
+                      : wr_lifetime_make_in(buffer, size, options, &arena);
+  errno = error != 0 ? error : saved;
+  return error == 0 ? arena : NULL;
+}
+
+WR_EXPORT weir_arena_t *weir_arena_create(const weir_arena_options_t *options) {
+  return make(NULL, 0, options);
 }
 
 WR_EXPORT weir_arena_t *weir_arena_create_in(void *buffer, size_t size,
                                              const weir_arena_options_t *options) {
-  const weir_arena_options_t plain = WEIR_ARENA_OPTIONS_INIT;
-  struct wr_arena *arena = NULL;
-  int saved = errno;
-  int error = EINVAL;
-  if (options == NULL)
-    options = &plain;
-  if (is_known(options) && buffer != NULL)
-    error = wr_lifetime_make_in(buffer, size, options, &arena);
-  errno = saved;
-  return finish(error, arena);
+  if (buffer != NULL && size > 0)
+    return make(buffer, size, options);
+  errno = EINVAL;
+  return NULL;
 }
 
 WR_EXPORT size_t weir_arena_buffer_min(void) {
