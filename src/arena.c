@@ -5,8 +5,6 @@
  */
 #include "arena.h"
 
-#include "place.h"
-
 #define ARENA_OF(link) WR_LIST_MEMBER(link, struct wr_arena, listed)
 
 WR_ALIGNED(4096) struct wr_arena wr_arena_default;
@@ -137,20 +135,17 @@ void wr_arena_forked(struct wr_arena *arena) {
 void wr_arena_lock_lists(void) {
   wr_lock_hold(&wr_arena_ends_lock);
   wr_lock_hold(&wr_arena_list_lock);
-  /* The holders of these take no other lock, so they may as well be taken here. */
+  /* Nobody who has another lock takes this one, nor another who has this one. */
   wr_lock_hold(&buffers_lock);
-  wr_place_lock();
 }
 
 void wr_arena_unlock_lists(void) {
-  wr_place_unlock();
   wr_lock_give(&buffers_lock);
   wr_lock_give(&wr_arena_list_lock);
   wr_lock_give(&wr_arena_ends_lock);
 }
 
 void wr_arena_forked_lists(void) {
-  wr_place_forked();
   wr_lock_init(&buffers_lock);
   wr_lock_init(&wr_arena_list_lock);
   wr_lock_init(&wr_arena_ends_lock);

@@ -306,7 +306,7 @@ static int map_placed(struct wr_spans *spans, size_t length, void **address) {
 }
 
 static int map_length(struct wr_spans *spans, size_t length, void **address) {
-  return spans->mortal
+  return spans->mortal && spans->range == NULL
              ? map_placed(spans, length, address)
              : wr_source_map(spans->source, spans->end, length, wr_extent_unit(spans), address);
 }

@@ -15,6 +15,8 @@
 
 #include <pthread.h>
 
+#include "place.h"
+
 #define TABLE_MIN (16 * WR_ARENA_SLOT_BYTES)
 #define TABLE_KINDS 28
 
@@ -210,12 +212,14 @@ void wr_thread_lock_all(void) {
       wr_lock_hold(&heap->lock);
   for (arena = wr_arena_after(&wr_arena_default); arena != NULL; arena = wr_arena_after(arena))
     wr_arena_lock_all(arena);
-  /* Last, because its memory serves the others' page map. */
+  /* At the end, because its memory serves the others' page map; and what all that grow ask. */
   wr_arena_lock_all(&wr_arena_default);
+  wr_place_lock();
 }
 
 void wr_thread_unlock_all(void) {
   struct wr_arena *arena;
+  wr_place_unlock();
   for (arena = &wr_arena_default; arena != NULL; arena = wr_arena_after(arena)) {
     wr_arena_unlock_all(arena);
     for (struct wr_heap *heap = wr_arena_heaps(arena); heap != NULL; heap = heap->next)
@@ -241,6 +245,7 @@ static void orphan(struct wr_arena *arena) {
 void wr_thread_forked(void) {
   struct wr_heap_table *table = tables;
   struct wr_arena *arena;
+  wr_place_forked();
   wr_lock_init(&pool_lock);
   for (arena = &wr_arena_default; arena != NULL; arena = wr_arena_after(arena)) {
     wr_arena_forked(arena);
