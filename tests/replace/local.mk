@@ -4,6 +4,9 @@
 # preloaded, NAME.linked links the shared library, NAME.static and NAME.pie the static one.
 
 replace_preload = \
+  tests/replace/arenas.preload \
+  tests/replace/arenas_misuse.preload \
+  tests/replace/arenas_steady.preload \
   tests/replace/churn.preload \
   tests/replace/conform.preload \
   tests/replace/firstop.preload \
@@ -26,6 +29,9 @@ replace_linked = \
   tests/replace/misuse.linked \
   tests/replace/symbols.linked
 replace_static = \
+  tests/replace/arenas.static \
+  tests/replace/arenas_misuse.static \
+  tests/replace/arenas_steady.static \
   tests/replace/churn.static \
   tests/replace/conform.static \
   tests/replace/firstop.static \
@@ -54,6 +60,7 @@ endif
 
 # Scripts, and the programs and libraries that only they use.
 replace_scripts = \
+  tests/replace/arenas_steady.sh \
   tests/replace/early.sh \
   tests/replace/instructions.sh \
   tests/replace/limits.sh \
@@ -131,7 +138,8 @@ static_weir = -DEXPECT_STATIC -Wl,-u,malloc .libs/libweir_malloc.a
 .cc.pie:
 	$(replace_cxx) -fPIE -static-pie $(static_weir) $(LIBS)
 
-$(replace_programs): tests/replace/expect.h include/weir/weir.h Makefile
+$(replace_programs): tests/replace/expect.h tests/replace/arenas.h tests/replace/misuse.h \
+  include/weir/weir.h include/weir/arena.h Makefile
 $(replace_linked) $(replace_static) $(replace_pie): libweir_malloc.la
 
 EXTRA_DIST += \
@@ -153,6 +161,7 @@ EXTRA_DIST += \
   tests/replace/lifo.c \
   tests/replace/loader.c \
   tests/replace/misuse.c \
+  tests/replace/misuse.h \
   tests/replace/mlock.c \
   tests/replace/options.c \
   tests/replace/retain.c \
