@@ -81,8 +81,9 @@ WR_HOT void wr_keep_add(struct wr_spans *spans, struct wr_span *span) {
  * yet, or NULL. Only the one freed last of each class is looked at. */
 static struct wr_span *find_larger(struct wr_spans *spans, unsigned class, size_t units) {
   /* What is too much is lost while the span is in use; but where spans keep their class, a span
-   * that is split never serves its old one again. Below a limit, what is lost is missed. */
-  bool tight = spans->retain.loose || spans->limit != SIZE_MAX;
+   * that is split never serves its old one again. Below a limit and in a buffer, what is lost is
+   * missed. */
+  bool tight = spans->retain.loose || spans->limit != SIZE_MAX || spans->range != NULL;
   size_t most = tight ? units + units / 8 : 2 * units - 1;
   for (;;) {
     struct wr_span *span;

@@ -14,8 +14,9 @@
 void wr_keep_add(struct wr_spans *spans, struct wr_span *span);
 
 /* Takes the span freed last of `class`, of which `units` is the length; when there is none, one of
- * less than twice that (an eighth more, while the policy is loose) which nothing has come back for
- * yet, and which is of `class` from now on. NULL when there is neither. Under the lock. */
+ * less than twice that (an eighth more, where memory is short or the policy loose) which nothing
+ * has come back for yet, and which is of `class` from now on. NULL when there is neither. Under the
+ * lock. */
 struct wr_span *wr_keep_take(struct wr_spans *spans, unsigned class, size_t units);
 
 /* As wr_keep_take, but one whose base is a multiple of `alignment`, as the span of an aligned

@@ -125,7 +125,7 @@ static void a_thousand_come_and_go(void) {
   weir_stats_t first = {0}, stats;
 
   pthread_barrier_init(&barrier, NULL, THREADS + 1);
-  for (round = 0; round < 6; round++) {
+  for (round = 0; round < 8; round++) {
     pthread_t threads[THREADS];
     for (i = 0; i < MANY; i++)
       many[i] = arena_make();
@@ -148,7 +148,8 @@ static void a_thousand_come_and_go(void) {
              rss >> 10, expect_rss() >> 10);
       EXPECT(mappings() <= mapped + 2, "round %zu: %zu mappings became %zu", round, mapped,
              mappings());
-      EXPECT(stats.meta <= first.meta, "round %zu: meta %llu became %llu", round,
+      /* Not more than a few of the tables in which threads find their heaps. */
+      EXPECT(stats.meta <= first.meta + 16 * EXPECT_KIB, "round %zu: meta %llu became %llu", round,
              (unsigned long long)first.meta, (unsigned long long)stats.meta);
       EXPECT(stats.reserved <= first.reserved, "round %zu: reserved grew", round);
       EXPECT(stats.live <= first.live + 1024, "round %zu: live grew", round);
