@@ -113,6 +113,8 @@ static void *use_many(void *argument) {
     if (i % 20 == 0)
       free(large);
   }
+  /* All of them have a heap of the default arena at once, in the first round as in the last. */
+  free(expect_hide(malloc(1000)));
   pthread_barrier_wait(&barrier);
   /* The arenas go here. */
   pthread_barrier_wait(&barrier);
@@ -143,13 +145,14 @@ static void a_thousand_come_and_go(void) {
       mapped = mappings();
       first = stats;
     }
+    /* A page or 16 bytes left by each arena would be more than this, and so would be a table left
+     * by each thread; how many tables there are at once is for the scheduler to say. */
     if (round > 1) {
-      EXPECT(expect_rss() <= rss + 256 * EXPECT_KIB, "round %zu: RSS %zu KiB became %zu", round,
+      EXPECT(expect_rss() <= rss + 512 * EXPECT_KIB, "round %zu: RSS %zu KiB became %zu", round,
              rss >> 10, expect_rss() >> 10);
       EXPECT(mappings() <= mapped + 2, "round %zu: %zu mappings became %zu", round, mapped,
              mappings());
-      /* Not more than a few of the tables in which threads find their heaps. */
-      EXPECT(stats.meta <= first.meta + 16 * EXPECT_KIB, "round %zu: meta %llu became %llu", round,
+      EXPECT(stats.meta <= first.meta + 32 * EXPECT_KIB, "round %zu: meta %llu became %llu", round,
              (unsigned long long)first.meta, (unsigned long long)stats.meta);
       EXPECT(stats.reserved <= first.reserved, "round %zu: reserved grew", round);
       EXPECT(stats.live <= first.live + 1024, "round %zu: live grew", round);
