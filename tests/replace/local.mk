@@ -94,6 +94,8 @@ replace_programs += $(replace_preload) $(replace_linked)
 TESTS += $(replace_scripts)
 check_PROGRAMS += $(replace_helpers)
 check_DATA += $(replace_modules)
+# For arenas_steady.sh, which may be run before the test that it is.
+check_DATA += tests/replace/arenas_steady.preload
 endif
 if STATIC
 replace_programs += $(replace_static)
