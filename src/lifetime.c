@@ -284,7 +284,11 @@ void wr_lifetime_end(struct wr_arena *arena) {
       wr_os_unlock_memory(arena->buffer, arena->buffer_size);
     return;
   }
+  /* It looks at neighbours, too, which may be about to end: they wait for this lock, as they do for
+   * those of the arenas that are listed. */
+  wr_lock_take(&wr_arena_list_lock);
   wr_spans_forget(&arena->spans);
+  wr_lock_give(&wr_arena_list_lock);
   wr_arena_outwait();
   wr_spans_unmap(&arena->spans);
   /* They unmap what they lie in. */

@@ -83,6 +83,26 @@ static long map(void *address, size_t length, int flags) {
 #endif
 }
 
+/* ThreadSanitizer sees these system calls no more than the order that the kernel brings into them:
+ * that who maps an address does so after who has unmapped it. */
+#if WR_TSAN
+static _Atomic(unsigned) unmapped;
+#endif
+
+static void before_unmap(void) {
+#if WR_TSAN
+  /* Release: pairs with the acquire of after_map. */
+  atomic_fetch_add_explicit(&unmapped, 1, memory_order_release);
+#endif
+}
+
+static void after_map(void) {
+#if WR_TSAN
+  /* Acquire: pairs with the release of before_unmap. */
+  (void)atomic_load_explicit(&unmapped, memory_order_acquire);
+#endif
+}
+
 int wr_os_map(void *hint, size_t length, void **address) {
   int saved = errno;
   long got = map(hint, length, 0);
@@ -90,12 +110,14 @@ int wr_os_map(void *hint, size_t length, void **address) {
   if (got == -1)
     return result(-1, saved);
   errno = saved;
+  after_map();
   *address = (void *)got;
   return 0;
 }
 
 int wr_os_unmap(void *address, size_t length) {
   int saved = errno;
+  before_unmap();
   return result(syscall(SYS_munmap, address, length), saved);
 }
 

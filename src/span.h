@@ -67,7 +67,8 @@ void *wr_span_take_own(struct wr_spans *spans, size_t size);
  * spans meanwhile. The excess over the mark goes back to the kernel. */
 void wr_spans_reset(struct wr_spans *spans);
 
-/* Forgets all address space in the page map, so that nothing finds a descriptor any more. */
+/* Forgets all address space in the page map, so that nothing finds a descriptor any more. With the
+ * lock of the list of arenas. */
 void wr_spans_forget(struct wr_spans *spans);
 /* After that: unmaps all of it. Of the structures, only the source is good then. */
 void wr_spans_unmap(struct wr_spans *spans);
