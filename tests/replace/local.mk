@@ -146,6 +146,10 @@ $(replace_linked) $(replace_static) $(replace_pie): libweir_malloc.la
 
 EXTRA_DIST += \
   $(replace_scripts) \
+  tests/replace/arenas.c \
+  tests/replace/arenas.h \
+  tests/replace/arenas_misuse.c \
+  tests/replace/arenas_steady.c \
   tests/replace/arena_cxx.cc \
   tests/replace/churn.c \
   tests/replace/conform.c \
