@@ -24,21 +24,6 @@ void wr_arena_init(struct wr_arena *arena, size_t mark, void *hint) {
   arena->spans.end = hint;
 }
 
-/* Puts a link behind another, or in front. */
-static void add_after(struct wr_list *list, struct wr_link *before, struct wr_link *link) {
-  struct wr_link *after = before != NULL ? before->older : list->front;
-  link->newer = before;
-  link->older = after;
-  if (before != NULL)
-    before->older = link;
-  else
-    list->front = link;
-  if (after != NULL)
-    after->newer = link;
-  else
-    list->back = link;
-}
-
 void wr_arena_enlist(struct wr_arena *arena) {
   struct wr_link *before = NULL;
   size_t slot = WR_ARENA_SLOT_FIRST;
@@ -49,7 +34,7 @@ void wr_arena_enlist(struct wr_arena *arena) {
     slot += WR_ARENA_SLOT_BYTES;
   }
   arena->slot = slot;
-  add_after(&arenas, before, &arena->listed);
+  wr_list_add_behind(&arenas, before, &arena->listed);
   wr_lock_give(&wr_arena_list_lock);
   if (arena->buffer == NULL)
     return;

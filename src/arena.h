@@ -10,13 +10,12 @@
 #define WR_ARENA_H
 
 #include <stdint.h>
+#include <weir/arena.h>
 
 #include "meta.h"
 #include "options.h"
 #include "source.h"
 #include "span.h"
-
-#define WR_ARENA_NAME_BYTES 32
 
 /* A table (heap.h) begins with two words; each other one belongs to the arena of a slot. */
 #define WR_ARENA_SLOT_BYTES (sizeof(void *))
@@ -41,7 +40,7 @@ struct wr_arena {
   struct wr_link buffers; /* in the list of those in a buffer */
   char *buffer;           /* the caller's, or NULL */
   size_t buffer_size;
-  char name[WR_ARENA_NAME_BYTES];
+  char name[WEIR_ARENA_NAME_MAX];
 };
 
 extern struct wr_arena wr_arena_default;

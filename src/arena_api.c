@@ -10,7 +10,6 @@
 #include "free.h"
 #include "init.h"
 #include "lifetime.h"
-#include "os.h"
 #include "pool.h"
 #include "realloc.h"
 #include "report.h"
@@ -155,7 +154,5 @@ WR_EXPORT void weir_arena_stats(weir_arena_t *arena, weir_stats_t *stats, size_t
 }
 
 WR_EXPORT int weir_arena_report(weir_arena_t *arena, int fd, weir_format_t format) {
-  struct wr_snapshot snapshot;
-  wr_snapshot_take(or_default(arena), &snapshot);
-  return (format == WEIR_JSON ? wr_report_json : wr_report_text)(&snapshot, wr_os_sink, &fd);
+  return wr_report_arena(or_default(arena), fd, format == WEIR_JSON);
 }

@@ -7,8 +7,8 @@
  * too much.
  *
  * One lock, wr_spans.lock, guards the lists; it is never held across a system call. "Under the
- * lock" means that one. Descriptors are never unmapped and never change their arena, so that a
- * stale pointer to one can be read.
+ * lock" means that one. Descriptors are unmapped only with their arena, and never change it, so
+ * that a stale pointer to one can be read.
  */
 #ifndef WR_EXTENT_H
 #define WR_EXTENT_H
@@ -107,8 +107,8 @@ struct wr_spans {
   size_t page;         /* bytes in a page of the source */
   size_t limit;        /* of the committed bytes; SIZE_MAX is none. Constant */
   unsigned shift;      /* a unit is 1 << shift bytes; constant */
-  bool mortal;         /* comes and goes: the descriptors may be unmapped some day, and the system
-                          chooses the addresses; constant */
+  bool mortal;         /* of an arena that comes and goes: the descriptors may be unmapped some day,
+                          and the address space lies where place.h says; constant */
   wr_counter resident; /* touched bytes of payloads and retained spans. Like those below,
                           written under the lock */
   wr_counter peak_active;

@@ -85,16 +85,6 @@ static void set_up(struct wr_arena *arena, const weir_arena_options_t *options, 
   atomic_store_explicit(&arena->source.immovable, true, memory_order_relaxed);
 }
 
-/* Makes a heap for the first thread that comes. */
-static bool add_heap(struct wr_arena *arena) {
-  struct wr_heap *heap = wr_heap_make(arena);
-  if (heap == NULL)
-    return false;
-  heap->next_idle = arena->idle;
-  arena->idle = heap;
-  return true;
-}
-
 /* An arena over the kernel with its structure in its own memory, in no list; NULL when memory is
  * out. *unlockable tells why. */
 static struct wr_arena *make(const weir_arena_options_t *options, bool *unlockable) {
@@ -148,7 +138,7 @@ int wr_lifetime_make(const weir_arena_options_t *options, struct wr_arena **made
   if (arena == NULL)
     return unlockable ? EPERM : ENOMEM;
   wr_arena_enlist(arena);
-  whole = wr_extent_stock(&arena->spans) && add_heap(arena) &&
+  whole = wr_extent_stock(&arena->spans) && wr_thread_stock(arena) &&
           (options->prefault == 0 || prefault(arena, options->prefault));
   limited = !whole && !wr_extent_allows(&arena->spans, options->prefault + sizeof(struct wr_heap) +
                                                            sizeof(struct wr_span_batch));
@@ -234,7 +224,7 @@ static void make_in(struct wr_arena *arena, const struct layout *layout,
   spans->limit = SIZE_MAX;
   (void)wr_extent_stock_up(spans, layout->units);
   for (size_t i = 0; i < layout->heaps; i++)
-    (void)add_heap(arena);
+    (void)wr_thread_stock(arena);
   (void)wr_extent_grow(spans, layout->units, true);
   spans->limit = options->limit;
 }

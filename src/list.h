@@ -47,6 +47,22 @@ WR_INLINE void wr_list_add_back(struct wr_list *list, struct wr_link *link) {
   list->back = link;
 }
 
+/* Adds a link behind `before`, a member; in front, if that is NULL. */
+WR_INLINE void wr_list_add_behind(struct wr_list *list, struct wr_link *before,
+                                  struct wr_link *link) {
+  struct wr_link *after = before != NULL ? before->older : list->front;
+  link->newer = before;
+  link->older = after;
+  if (before != NULL)
+    before->older = link;
+  else
+    list->front = link;
+  if (after != NULL)
+    after->newer = link;
+  else
+    list->back = link;
+}
+
 WR_INLINE void wr_list_remove(struct wr_list *list, struct wr_link *link) {
   if (link->newer != NULL)
     link->newer->older = link->older;

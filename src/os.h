@@ -92,6 +92,9 @@ bool wr_os_secure(void);
 /* The environment, or NULL when it cannot be read yet. */
 char **wr_os_environment(void);
 
+/* Defined where weir stands under the names of libc's malloc; its address is NULL elsewhere. */
+extern const char wr_replaces_malloc __attribute__((weak, visibility("hidden")));
+
 /* mallopt(3): 1, or 0 when the value is refused. */
 typedef int (*wr_os_mallopt)(int parameter, int value);
 

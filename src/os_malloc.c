@@ -17,9 +17,6 @@
 
 #define IN_PROGRAM __attribute__((weak, visibility("hidden")))
 
-/* Defined beside libweir_malloc's malloc. */
-extern const char wr_replaces_malloc IN_PROGRAM;
-
 #ifdef __GLIBC__
 /* Only in a static program is the one. Of glibc's malloc the other comes into it, and no other
  * malloc defines it. */

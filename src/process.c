@@ -108,7 +108,6 @@ static bool is_sink(void) {
 }
 
 static void report_at_exit(const struct wr_sink *sink) {
-  static struct wr_snapshot snapshot;
   char path[PATH_BYTES];
   int fd = sink_fd;
   bool opened = sink->path != NULL && expand_path(sink->path, path) && wr_os_append(path, &fd) == 0;
@@ -117,11 +116,8 @@ static void report_at_exit(const struct wr_sink *sink) {
   if (!opened && sink->path != NULL)
     wr_misuse_say("weir: the file of WEIR_STATS cannot be opened; the statistics follow here");
   wr_lock_take(&wr_arena_ends_lock);
-  for (struct wr_arena *arena = &wr_arena_default; arena != NULL; arena = wr_arena_next(arena)) {
-    wr_snapshot_take(arena, &snapshot);
-    (void)(sink->kind == WR_SINK_JSON ? wr_report_json : wr_report_text)(&snapshot, wr_os_sink,
-                                                                         &fd);
-  }
+  for (struct wr_arena *arena = &wr_arena_default; arena != NULL; arena = wr_arena_next(arena))
+    (void)wr_report_arena(arena, fd, sink->kind == WR_SINK_JSON);
   wr_lock_give(&wr_arena_ends_lock);
   if (opened)
     wr_os_close(fd);

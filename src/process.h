@@ -15,7 +15,4 @@ void wr_process_forked(void);
 /* Defined where libc's fork calls the three functions without being asked to. */
 extern const char wr_process_hooked __attribute__((weak));
 
-/* Defined where weir stands under the names of libc's malloc. */
-extern const char wr_replaces_malloc __attribute__((weak, visibility("hidden")));
-
 #endif

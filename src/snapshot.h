@@ -13,7 +13,7 @@
 struct wr_snapshot {
   weir_stats_t stats;
   weir_class_stats_t classes[WR_CLASSES];
-  char name[WR_ARENA_NAME_BYTES]; /* the arena's */
+  char name[WEIR_ARENA_NAME_MAX]; /* the arena's */
 };
 
 void wr_snapshot_take(struct wr_arena *arena, struct wr_snapshot *snapshot);

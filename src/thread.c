@@ -41,11 +41,26 @@ static struct wr_heap *take_idle(struct wr_arena *arena) {
   return heap;
 }
 
-static void give_idle(struct wr_heap *heap) {
-  wr_lock_take(&pool_lock);
+/* Under the lock. */
+static void add_idle(struct wr_heap *heap) {
   heap->next_idle = heap->arena->idle;
   heap->arena->idle = heap;
+}
+
+static void give_idle(struct wr_heap *heap) {
+  wr_lock_take(&pool_lock);
+  add_idle(heap);
   wr_lock_give(&pool_lock);
+}
+
+bool wr_thread_stock(struct wr_arena *arena) {
+  struct wr_heap *heap;
+  wr_lock_take(&pool_lock);
+  heap = wr_heap_make(arena);
+  if (heap != NULL)
+    add_idle(heap);
+  wr_lock_give(&pool_lock);
+  return heap != NULL;
 }
 
 /* Where a table of a kind ends: the smallest has room for 14 arenas, the next is twice as large. */
@@ -237,8 +252,7 @@ static void orphan(struct wr_arena *arena) {
     if (wr_heap_is_own(heap))
       continue;
     atomic_store_explicit(&heap->attended, false, memory_order_relaxed);
-    heap->next_idle = arena->idle;
-    arena->idle = heap;
+    add_idle(heap);
   }
 }
 

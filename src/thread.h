@@ -19,6 +19,9 @@ void wr_thread_init(void);
 struct wr_heap *wr_thread_enter(struct wr_arena *arena);
 void wr_thread_leave(struct wr_heap *heap);
 
+/* Makes a heap for a thread that is still to come. False when memory is out. */
+bool wr_thread_stock(struct wr_arena *arena);
+
 /* Takes the heaps of an arena that ends away from all threads. The arena is in no list any more
  * when this returns, and no thread that ends is here with a heap of it. */
 void wr_thread_forget(struct wr_arena *arena);

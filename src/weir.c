@@ -92,8 +92,6 @@ WR_EXPORT size_t weir_class_stats(weir_class_stats_t *classes, size_t count) {
 }
 
 WR_EXPORT int weir_report(int fd, weir_format_t format) {
-  struct wr_snapshot snapshot;
   wr_init();
-  wr_snapshot_take(&wr_arena_default, &snapshot);
-  return (format == WEIR_JSON ? wr_report_json : wr_report_text)(&snapshot, wr_os_sink, &fd);
+  return wr_report_arena(&wr_arena_default, fd, format == WEIR_JSON);
 }

@@ -21,7 +21,6 @@ struct wr_mallinfo2 {
 };
 
 /* For os_malloc.c. Here, so that it is linked exactly where this malloc is. */
-extern const char wr_replaces_malloc;
 const char wr_replaces_malloc = 1;
 
 WR_EXPORT WR_HOT void *malloc(size_t size) {

@@ -112,4 +112,32 @@ START_TEST(random_changes) {
 }
 END_TEST
 
-UNIT_SUITE(list, a_zeroed_list_is_empty, append_of_empty_lists, random_changes)
+START_TEST(a_link_is_added_behind_any_other) {
+  struct wr_link link[4];
+  for (int at = 0; at < 4; at++) {
+    struct wr_list list = {NULL, NULL};
+    struct wr_link *want[4], *seen = NULL, *expected = NULL;
+    int count = 0;
+    for (int i = 2; i >= 0; i--)
+      wr_list_add_front(&list, &link[i]);
+    wr_list_add_behind(&list, at > 0 ? &link[at - 1] : NULL, &link[3]);
+    for (int i = 0; i < 4; i++) {
+      if (i == at)
+        want[count++] = &link[3];
+      if (i < 3)
+        want[count++] = &link[i];
+    }
+    seen = list.front;
+    for (int i = 0; i < 4; i++, seen = seen->older) {
+      ck_assert_ptr_eq(seen, want[i]);
+      ck_assert_ptr_eq(seen->newer, expected);
+      expected = seen;
+    }
+    ck_assert_ptr_null(seen);
+    ck_assert_ptr_eq(list.back, want[3]);
+  }
+}
+END_TEST
+
+UNIT_SUITE(list, a_link_is_added_behind_any_other, a_zeroed_list_is_empty, append_of_empty_lists,
+           random_changes)
