@@ -31,7 +31,7 @@ AM_TESTS_ENVIRONMENT = \
   ROSIDL_CFLAGS='$(ROSIDL_CFLAGS)'; export ROSIDL_CFLAGS; \
   ROSIDL_LIBS='$(ROSIDL_LIBS)'; export ROSIDL_LIBS;
 
-EXTRA_DIST += tests/run.sh
+EXTRA_DIST += tests/run.sh tests/random.h
 
 include tests/unit/local.mk
 include tests/stress/local.mk

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tests of arenas share: arenas made in one line, their statistics, patterns to fill
- * blocks with, a small generator of numbers, and a look at the process from outside. To be
+ * blocks with, and a look at the process from outside. To be
  * included by a file of Check tests.
  */
 #ifndef TESTS_API_ARENAS_H
@@ -18,6 +18,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include <weir/arena.h>
+
+#include "../random.h"
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
@@ -93,21 +95,6 @@ static inline void touch(void *block, size_t size) {
     bytes[i] = 1;
   if (size > 0)
     bytes[size - 1] = 1;
-}
-
-static inline uint64_t next_random(uint64_t *state) {
-  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-/** A size up to `most`, small ones as likely as large ones. */
-static inline size_t random_size(uint64_t *state, size_t most) {
-  unsigned bits = (unsigned)(next_random(state) % 40);
-
-  return (size_t)(next_random(state) & (((uint64_t)1 << bits) - 1)) % (most + 1);
 }
 
 /** Byte `i` of the pattern `seed`. */

@@ -3,11 +3,14 @@
 
 if HAVE_CHECK
 if HAVE_JANSSON
+api_cflags = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JANSSON_CFLAGS)
+api_ldflags = $(AM_LDFLAGS) -no-install
+api_ldadd = libweir.la $(CHECK_LIBS) $(JANSSON_LIBS)
 check_PROGRAMS += tests/api/test_api
 tests_api_test_api_SOURCES = tests/api/test_api.c
-tests_api_test_api_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JANSSON_CFLAGS)
-tests_api_test_api_LDFLAGS = $(AM_LDFLAGS) -no-install
-tests_api_test_api_LDADD = libweir.la $(CHECK_LIBS) $(JANSSON_LIBS)
+tests_api_test_api_CFLAGS = $(api_cflags)
+tests_api_test_api_LDFLAGS = $(api_ldflags)
+tests_api_test_api_LDADD = $(api_ldadd)
 TESTS += tests/api/test_api
 
 # These look into no libc's malloc, and so run with the sanitizers as well.
@@ -18,29 +21,26 @@ arena_tests = \
   tests/api/test_arena_limit \
   tests/api/test_arena_model
 check_PROGRAMS += $(arena_tests)
-arena_cflags = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JANSSON_CFLAGS)
-arena_ldflags = $(AM_LDFLAGS) -no-install
-arena_ldadd = libweir.la $(CHECK_LIBS) $(JANSSON_LIBS)
 tests_api_test_arena_SOURCES = tests/api/test_arena.c tests/api/arenas.h
-tests_api_test_arena_CFLAGS = $(arena_cflags)
-tests_api_test_arena_LDFLAGS = $(arena_ldflags)
-tests_api_test_arena_LDADD = $(arena_ldadd)
+tests_api_test_arena_CFLAGS = $(api_cflags)
+tests_api_test_arena_LDFLAGS = $(api_ldflags)
+tests_api_test_arena_LDADD = $(api_ldadd)
 tests_api_test_arena_buffer_SOURCES = tests/api/test_arena_buffer.c tests/api/arenas.h
-tests_api_test_arena_buffer_CFLAGS = $(arena_cflags)
-tests_api_test_arena_buffer_LDFLAGS = $(arena_ldflags)
-tests_api_test_arena_buffer_LDADD = $(arena_ldadd)
+tests_api_test_arena_buffer_CFLAGS = $(api_cflags)
+tests_api_test_arena_buffer_LDFLAGS = $(api_ldflags)
+tests_api_test_arena_buffer_LDADD = $(api_ldadd)
 tests_api_test_arena_life_SOURCES = tests/api/test_arena_life.c tests/api/arenas.h
-tests_api_test_arena_life_CFLAGS = $(arena_cflags)
-tests_api_test_arena_life_LDFLAGS = $(arena_ldflags)
-tests_api_test_arena_life_LDADD = $(arena_ldadd)
+tests_api_test_arena_life_CFLAGS = $(api_cflags)
+tests_api_test_arena_life_LDFLAGS = $(api_ldflags)
+tests_api_test_arena_life_LDADD = $(api_ldadd)
 tests_api_test_arena_limit_SOURCES = tests/api/test_arena_limit.c tests/api/arenas.h
-tests_api_test_arena_limit_CFLAGS = $(arena_cflags)
-tests_api_test_arena_limit_LDFLAGS = $(arena_ldflags)
-tests_api_test_arena_limit_LDADD = $(arena_ldadd)
+tests_api_test_arena_limit_CFLAGS = $(api_cflags)
+tests_api_test_arena_limit_LDFLAGS = $(api_ldflags)
+tests_api_test_arena_limit_LDADD = $(api_ldadd)
 tests_api_test_arena_model_SOURCES = tests/api/test_arena_model.c tests/api/arenas.h
-tests_api_test_arena_model_CFLAGS = $(arena_cflags)
-tests_api_test_arena_model_LDFLAGS = $(arena_ldflags)
-tests_api_test_arena_model_LDADD = $(arena_ldadd)
+tests_api_test_arena_model_CFLAGS = $(api_cflags)
+tests_api_test_arena_model_LDFLAGS = $(api_ldflags)
+tests_api_test_arena_model_LDADD = $(api_ldadd)
 core_tests += $(arena_tests)
 endif
 endif

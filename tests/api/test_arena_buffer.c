@@ -176,7 +176,7 @@ START_TEST(filled_with_mixed_sizes) {
   weir_stats_t stats;
 
   while (misses < 50) {
-    size_t size = random_size(&state, 30000);
+    size_t size = next_random_size(&state, 30000);
     blocks[count] = inside(weir_arena_alloc(arena, size), buffer, PIECE);
     if (blocks[count] == NULL) {
       misses++;
@@ -229,7 +229,7 @@ START_TEST(buffers_side_by_side) {
       weir_free(slots[one].block);
     }
     slots[one].arena = (size_t)(next_random(&state) % ARENAS);
-    slots[one].size = random_size(&state, 20000);
+    slots[one].size = next_random_size(&state, 20000);
     slots[one].block = inside(weir_arena_alloc(arenas[slots[one].arena], slots[one].size),
                               starts[slots[one].arena], lengths[slots[one].arena]);
     if (slots[one].block != NULL)
@@ -457,7 +457,8 @@ static void *use_all(void *argument) {
   size_t i;
 
   for (i = 0; i < 5000; i++) {
-    size_t one = (size_t)(next_random(&state) % LENGTH(own)), size = random_size(&state, 30000);
+    size_t one = (size_t)(next_random(&state) % LENGTH(own)),
+           size = next_random_size(&state, 30000);
     weir_free(own[one]);
     own[one] = weir_arena_alloc(arena, size);
     if (own[one] != NULL)

@@ -474,7 +474,7 @@ static void *press(void *argument) {
 
   for (i = 0; i < 20000; i++) {
     size_t place = (size_t)(next_random(&state) % SLOTS);
-    size_t size = random_size(&state, i % 64 == 0 ? 3 * MIB : 100000);
+    size_t size = next_random_size(&state, i % 64 == 0 ? 3 * MIB : 100000);
     weir_free(own[place]);
     errno = 0;
     own[place] = weir_arena_alloc(arena, size);

@@ -75,7 +75,7 @@ static void adopt(struct slot *slot, void *block, size_t number, size_t size) {
 }
 
 static void take(struct slot *slot) {
-  size_t number = dice(ARENAS), size = random_size(&state, dice(10) == 0 ? MIB : 30000);
+  size_t number = dice(ARENAS), size = next_random_size(&state, dice(10) == 0 ? MIB : 30000);
   size_t alignment = (size_t)1 << dice(15);
   void *block;
 
@@ -105,7 +105,7 @@ static void check(const struct slot *slot) {
 }
 
 static void resize(struct slot *slot) {
-  size_t size = 1 + random_size(&state, dice(10) == 0 ? MIB : 30000);
+  size_t size = 1 + next_random_size(&state, dice(10) == 0 ? MIB : 30000);
   struct slot old = *slot;
   void *block;
 
@@ -233,7 +233,7 @@ static void *exchange(void *argument) {
 
   for (i = 0; i < 30000; i++) {
     size_t place = (size_t)(next_random(&own) % PLACES);
-    size_t size = 16 + random_size(&own, i % 50 == 0 ? 300000 : 5000);
+    size_t size = 16 + next_random_size(&own, i % 50 == 0 ? 300000 : 5000);
     weir_arena_t *arena = arenas[next_random(&own) % ARENAS];
     uint64_t *block = weir_arena_alloc(arena, size);
     if (block != NULL) {

@@ -321,10 +321,10 @@ static void *work(void *argument) {
   size_t i;
 
   while (!atomic_load(&stop)) {
-    size_t place = (size_t)(expect_random(&state) % EXPECT_COUNT(own));
-    weir_arena_t *arena = working[expect_random(&state) % WORKING];
+    size_t place = (size_t)(next_random(&state) % EXPECT_COUNT(own));
+    weir_arena_t *arena = working[next_random(&state) % WORKING];
     free(own[place]);
-    own[place] = arenas.alloc(arena, expect_random_size(&state, state % 9 == 0 ? 1 << 20 : 50000));
+    own[place] = arenas.alloc(arena, next_random_size(&state, state % 9 == 0 ? 1 << 20 : 50000));
     if (own[place] != NULL)
       *(volatile char *)own[place] = 1;
     if (state % 1024 == 0)
@@ -397,14 +397,6 @@ static void child_life(size_t number) {
   _exit(0);
 }
 
-static int wait_for(pid_t child) {
-  int status = 0;
-
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-    continue;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 static void fork_often(size_t times) {
   static char buffer[4 << 20];
   pthread_t threads[THREADS];
@@ -421,18 +413,7 @@ static void fork_often(size_t times) {
     REQUIRE(pthread_create(&threads[i], NULL, work, (void *)(i + 1)) == 0, "pthread_create");
   /* A fork that waits for a lock for ever fails the test, too; a child inherits no alarm. */
   alarm(PATIENCE);
-  for (i = 0; i < times; i++) {
-    pid_t child = fork();
-    int result;
-    if (child == 0)
-      child_life(i);
-    REQUIRE(child > 0, "fork: %s", strerror(errno));
-    result = wait_for(child);
-    EXPECT(result == 0, "child %zu: %s %d", i, result > 128 ? "signal" : "exit",
-           result > 128 ? result - 128 : result);
-    if (result != 0)
-      break;
-  }
+  expect_forks(times, child_life);
   atomic_store(&stop, true);
   for (i = 0; i < THREADS; i++)
     pthread_join(threads[i], NULL);

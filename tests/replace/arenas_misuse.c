@@ -48,17 +48,6 @@ static void twice_by_another(size_t size) {
   arenas.free(another, block);
   arenas.free(another, doomed(DOUBLE, block));
 }
-static void *give(void *block) {
-  free(block);
-  return NULL;
-}
-static void give_elsewhere(void *block) {
-  pthread_t thread;
-
-  if (pthread_create(&thread, NULL, give, block) != 0)
-    _exit(6);
-  pthread_join(thread, NULL);
-}
 static void other_then_owner(size_t size) {
   void *kept = take(size);
   void *block = take(size);

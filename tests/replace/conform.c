@@ -332,7 +332,7 @@ static void realloc_walk(void) {
   void *block = NULL;
 
   for (i = 0; i < 20000; i++) {
-    size_t next = expect_random_size(&state, i % 100 == 0 ? 2 * EXPECT_MIB : 100000) + 1;
+    size_t next = next_random_size(&state, i % 100 == 0 ? 2 * EXPECT_MIB : 100000) + 1;
     size_t kept = size < next ? size : next;
     void *moved = expect_hide(realloc(block, next));
 

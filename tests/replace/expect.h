@@ -33,6 +33,8 @@
 #include <unistd.h>
 #include <weir/weir.h>
 
+#include "../random.h"
+
 /* The programs do on purpose, and at run time, what these warnings are about. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Walloc-size-larger-than="
@@ -177,23 +179,6 @@ static inline long expect_faults(int who) {
   return usage.ru_minflt;
 }
 
-/** Next number of a small generator (splitmix64): the same on every machine. */
-static inline uint64_t expect_random(uint64_t *state) {
-  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-/** A size up to `limit`, small ones as likely as large ones. */
-static inline size_t expect_random_size(uint64_t *state, size_t limit) {
-  unsigned bits = (unsigned)(expect_random(state) % 40);
-  size_t size = (size_t)(expect_random(state) & (((uint64_t)1 << bits) - 1));
-
-  return limit == 0 ? 0 : size % (limit + 1);
-}
-
 /** Write `size` bytes of the pattern `seed`. */
 static inline void expect_fill(void *block, size_t size, uint64_t seed) {
   unsigned char *bytes = (unsigned char *)block;
@@ -253,6 +238,33 @@ struct expect_case {
   void (*run)(void);
   const char *setting; /**< NAME=VALUE put into the environment of that process, or NULL */
 };
+
+/** How a child ended: its exit status, or 128 and the signal. */
+static inline int expect_wait(pid_t child) {
+  int status = 0;
+
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+    continue;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/** Fork so often, one child after the other, until one fails. `live` is the life of each, by its
+ * number, which it ends itself. */
+static inline void expect_forks(size_t times, void (*live)(size_t number)) {
+  size_t i;
+  int result = 0;
+
+  for (i = 0; i < times && result == 0; i++) {
+    pid_t child = fork();
+
+    if (child == 0)
+      live(i);
+    REQUIRE(child > 0, "fork: %s", strerror(errno));
+    result = expect_wait(child);
+    EXPECT(result == 0, "child %zu: %s %d", i, result > 128 ? "signal" : "exit",
+           result > 128 ? result - 128 : result);
+  }
+}
 
 static inline int expect_run_child(const struct expect_case *one, char *self) {
   int status = 0;

@@ -25,10 +25,10 @@ static void *busy(void *argument) {
   size_t i;
 
   while (!atomic_load(&stop)) {
-    size_t place = (size_t)(expect_random(&state) % EXPECT_COUNT(own));
+    size_t place = (size_t)(next_random(&state) % EXPECT_COUNT(own));
     size_t limit = number == 0 ? 3 * EXPECT_MIB : 70000;
     free(own[place]);
-    own[place] = expect_hide(malloc(expect_random_size(&state, limit)));
+    own[place] = expect_hide(malloc(next_random_size(&state, limit)));
     if (own[place] != NULL)
       *(volatile char *)own[place] = 1;
     if (number == 1 && state % 1024 == 0)
@@ -47,7 +47,7 @@ static void take_inherited(void) {
   size_t i;
 
   for (i = 0; i < INHERITED; i++) {
-    inherited_size[i] = expect_random_size(&state, i % 20 == 0 ? 300000 : 20000);
+    inherited_size[i] = next_random_size(&state, i % 20 == 0 ? 300000 : 20000);
     inherited[i] = expect_hide(malloc(inherited_size[i]));
     REQUIRE(inherited[i] != NULL, "malloc");
     expect_fill(inherited[i], inherited_size[i], i);
@@ -85,14 +85,6 @@ static void free_inherited(void) {
   }
 }
 
-static int wait_for(pid_t child) {
-  int status = 0;
-
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-    continue;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 static void child_life(size_t number) {
   pthread_t thread;
   pid_t grandchild;
@@ -106,7 +98,7 @@ static void child_life(size_t number) {
     all_classes();
     _exit(0);
   }
-  if (grandchild < 0 || wait_for(grandchild) != 0)
+  if (grandchild < 0 || expect_wait(grandchild) != 0)
     _exit(12);
   if (number % 4 == 0) {
     if (pthread_create(&thread, NULL, thread_in_child, NULL) != 0)
@@ -130,19 +122,7 @@ static void fork_often(size_t times) {
   for (i = 0; i < THREADS; i++) {
     REQUIRE(pthread_create(&threads[i], NULL, busy, (void *)i) == 0, "pthread_create");
   }
-  for (i = 0; i < times; i++) {
-    pid_t child = fork();
-    int result;
-
-    if (child == 0)
-      child_life(i);
-    REQUIRE(child > 0, "fork: %s", strerror(errno));
-    result = wait_for(child);
-    EXPECT(result == 0, "child %zu: %s %d", i, result > 128 ? "signal" : "exit",
-           result > 128 ? result - 128 : result);
-    if (result != 0)
-      break;
-  }
+  expect_forks(times, child_life);
   atomic_store(&stop, true);
   for (i = 0; i < THREADS; i++)
     pthread_join(threads[i], NULL);
@@ -208,9 +188,9 @@ static void during_first(void) {
         _exit(0);
       }
       pthread_join(thread, NULL);
-      _exit(wait_for(inner));
+      _exit(expect_wait(inner));
     }
-    EXPECT(wait_for(outer) == 0, "fork during a first malloc");
+    EXPECT(expect_wait(outer) == 0, "fork during a first malloc");
   }
 }
 
@@ -253,7 +233,7 @@ static void list_of_streams(void) {
     pid_t child = fork();
     if (child == 0)
       _exit(0);
-    REQUIRE(child > 0 && wait_for(child) == 0, "child %zu", i);
+    REQUIRE(child > 0 && expect_wait(child) == 0, "child %zu", i);
   }
   atomic_store(&stop, true);
   pthread_join(thread, NULL);
@@ -301,7 +281,7 @@ static void cloned(void) {
   pthread_join(thread, NULL);
   child = clone(cloned_life, stack + sizeof stack, SIGCHLD, NULL);
   REQUIRE(child > 0, "clone: %s", strerror(errno));
-  EXPECT(wait_for(child) == 0, "a child of clone");
+  EXPECT(expect_wait(child) == 0, "a child of clone");
 }
 
 int main(int argc, char **argv) {

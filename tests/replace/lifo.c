@@ -56,7 +56,7 @@ static void anywhere(size_t size) {
   for (i = 0; i < count; i++)
     blocks[i] = take(size);
   for (i = 0; i < 200; i++) {
-    size_t index = (size_t)(expect_random(&state) % count);
+    size_t index = (size_t)(next_random(&state) % count);
     next_is(give(blocks[index]), size, index, "one of many");
   }
   for (i = 0; i < count; i++)

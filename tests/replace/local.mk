@@ -140,7 +140,7 @@ static_weir = -DEXPECT_STATIC -Wl,-u,malloc .libs/libweir_malloc.a
 .cc.pie:
 	$(replace_cxx) -fPIE -static-pie $(static_weir) $(LIBS)
 
-$(replace_programs): tests/replace/expect.h tests/replace/arenas.h tests/replace/misuse.h \
+$(replace_programs): tests/random.h tests/replace/expect.h tests/replace/arenas.h tests/replace/misuse.h \
   include/weir/weir.h include/weir/arena.h Makefile
 $(replace_linked) $(replace_static) $(replace_pie): libweir_malloc.la
 

@@ -251,16 +251,6 @@ static void usable_freed_payload(void) {
 }
 
 /* The same with two threads */
-static void *give(void *block) {
-  free(block);
-  return NULL;
-}
-static void give_elsewhere(void *block) {
-  pthread_t thread;
-  if (pthread_create(&thread, NULL, give, block) != 0)
-    _exit(6);
-  pthread_join(thread, NULL);
-}
 static void other_then_owner(size_t size) {
   void *kept = take(size);
   void *block = take(size);

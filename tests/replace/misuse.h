@@ -7,6 +7,8 @@
 #ifndef MISUSE_H
 #define MISUSE_H
 
+#include <pthread.h>
+
 #include "expect.h"
 
 #define INVALID "invalid pointer"
@@ -23,6 +25,20 @@ static inline void *doomed(const char *kind, void *address) {
   if (write(STDOUT_FILENO, line, (size_t)length) != length)
     _exit(2);
   return expect_hide(address);
+}
+
+static inline void *give(void *block) {
+  free(block);
+  return NULL;
+}
+
+/* Free a block in another thread. */
+static inline void give_elsewhere(void *block) {
+  pthread_t thread;
+
+  if (pthread_create(&thread, NULL, give, block) != 0)
+    _exit(6);
+  pthread_join(thread, NULL);
 }
 
 /* Does the line say what the case expected? The address may be left open. */

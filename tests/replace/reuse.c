@@ -152,8 +152,8 @@ static void history(void) {
   size_t i;
 
   for (i = 0; i < STEPS; i++) {
-    size_t slot = (size_t)(expect_random(&state) % SLOTS);
-    size_t size = expect_random_size(&state, i % 50 == 0 ? 6 * EXPECT_MIB : 100000);
+    size_t slot = (size_t)(next_random(&state) % SLOTS);
+    size_t size = next_random_size(&state, i % 50 == 0 ? 6 * EXPECT_MIB : 100000);
     free(slots[slot]);
     slots[slot] = expect_hide(malloc(size));
     expect_touch(slots[slot], size);
@@ -265,7 +265,7 @@ static void queue(void) {
     if (round == 4)
       before = expect_faults(RUSAGE_SELF);
     for (i = 0; i < CYCLE * DEPTH; i++) {
-      size_t size = EXPECT_MIB + (size_t)(expect_random(&state) % (EXPECT_MIB / 10));
+      size_t size = EXPECT_MIB + (size_t)(next_random(&state) % (EXPECT_MIB / 10));
       free(slots[i % DEPTH]);
       slots[i % DEPTH] = expect_hide(malloc(size));
       expect_touch(slots[i % DEPTH], size);

@@ -20,7 +20,7 @@ static size_t steps;
 static unsigned char *blocks[SLOTS];
 
 static size_t below(uint64_t *state, size_t limit) {
-  return (size_t)(expect_random(state) >> 16) % limit;
+  return (size_t)(next_random(state) >> 16) % limit;
 }
 
 /* From a few kilobytes to four megabytes, each doubling equally likely, and often one of few. */

@@ -56,16 +56,16 @@ static void *swapper(void *argument) {
   size_t i;
 
   for (i = 0; i < 8000; i++) {
-    uint64_t dice = expect_random(&state);
+    uint64_t dice = next_random(&state);
     size_t limit = dice % 100 == 0 ? EXPECT_MIB : dice % 10 == 0 ? 50000 : 2000;
-    struct object *fresh = make(expect_random_size(&state, limit), state);
-    size_t mine = (size_t)(expect_random(&state) % EXPECT_COUNT(own));
+    struct object *fresh = make(next_random_size(&state, limit), state);
+    size_t mine = (size_t)(next_random(&state) % EXPECT_COUNT(own));
 
     if (dice & 0x1000) {
       destroy(own[mine]);
       own[mine] = fresh;
     } else {
-      destroy(atomic_exchange(&slots[expect_random(&state) % SLOTS], fresh));
+      destroy(atomic_exchange(&slots[next_random(&state) % SLOTS], fresh));
     }
     if (i % 64 == 0 && own[mine] != NULL) {
       size_t size = own[mine]->size + 1000;
@@ -117,13 +117,13 @@ static void *runner(void *argument) {
     check(object);
     if (lap % 3 == 0) {
       /* The block of one thread, resized by another. */
-      size_t size = sizeof *object + expect_random_size(&state, lap % 90 == 0 ? EXPECT_MIB : 9000);
+      size_t size = sizeof *object + next_random_size(&state, lap % 90 == 0 ? EXPECT_MIB : 9000);
       next = expect_hide(realloc(object, size));
       REQUIRE(next != NULL, "realloc");
       next->size = size;
       expect_fill(next + 1, size - sizeof *next, next->cookie);
     } else {
-      next = make(expect_random_size(&state, 5000), state);
+      next = make(next_random_size(&state, 5000), state);
       destroy(object);
     }
     do {

@@ -16,17 +16,9 @@
 #include <string.h>
 #include <weir/arena.h>
 
-enum { THREADS = 4, LASTING = 4, SHARED = 64, BUFFER = 1 << 20, LIFE = 800 };
+#include "stress.h"
 
-#define REQUIRE(cond, ...) \
-  do { \
-    if (!(cond)) { \
-      fprintf(stderr, "FAIL %s:%d: ", __FILE__, __LINE__); \
-      fprintf(stderr, __VA_ARGS__); \
-      fputc('\n', stderr); \
-      exit(1); \
-    } \
-  } while (0)
+enum { THREADS = 4, LASTING = 4, SHARED = 64, BUFFER = 1 << 20, LIFE = 800 };
 
 /* An arena and how many of its blocks are in other hands than its owner's. */
 struct source {
@@ -44,14 +36,6 @@ struct parcel {
 static struct source lasting[LASTING];
 static _Atomic(struct parcel *) shared[SHARED];
 static unsigned char buffers[THREADS + 1][BUFFER];
-
-static uint64_t next_random(uint64_t *state) {
-  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
 
 static size_t random_size(uint64_t *state) {
   uint64_t dice = next_random(state);

@@ -7,10 +7,10 @@ stress_tests = \
   tests/stress/stress
 
 check_PROGRAMS += $(stress_tests)
-tests_stress_arenas_SOURCES = tests/stress/arenas.c
+tests_stress_arenas_SOURCES = tests/stress/arenas.c tests/stress/stress.h
 tests_stress_arenas_LDADD = libweir_core.la
-tests_stress_pool_SOURCES = tests/stress/pool.c
+tests_stress_pool_SOURCES = tests/stress/pool.c tests/stress/stress.h
 tests_stress_pool_LDADD = libweir_core.la
-tests_stress_stress_SOURCES = tests/stress/stress.c
+tests_stress_stress_SOURCES = tests/stress/stress.c tests/stress/stress.h
 tests_stress_stress_LDADD = libweir_core.la
 core_tests += $(stress_tests)

@@ -12,17 +12,9 @@
 #include <string.h>
 #include <weir/pool.h>
 
-enum { THREADS = 4, POOLS = 3, OUT = 16 };
+#include "stress.h"
 
-#define REQUIRE(cond, ...) \
-  do { \
-    if (!(cond)) { \
-      fprintf(stderr, "FAIL %s:%d: ", __FILE__, __LINE__); \
-      fprintf(stderr, __VA_ARGS__); \
-      fputc('\n', stderr); \
-      exit(1); \
-    } \
-  } while (0)
+enum { THREADS = 4, POOLS = 3, OUT = 16 };
 
 static const size_t bounds[POOLS] = {20000, 300000, SIZE_MAX};
 static weir_pool_t *pools[POOLS];
@@ -39,13 +31,6 @@ struct out {
   size_t size;
   unsigned char byte;
 };
-
-static uint64_t next_random(uint64_t *state) {
-  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
 
 static void acquire(weir_pool_t *pool, struct out *out, uint64_t dice) {
   out->size = (size_t)(dice >> 32) % (dice % 16 == 0 ? 200000 : 3000) + 1;

@@ -17,20 +17,12 @@
 #include <string.h>
 #include <weir/weir.h>
 
+#include "stress.h"
+
 enum { SLOTS = 512, THREADS = 4, SHARED = 64 };
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
-#define REQUIRE(cond, ...) \
-  do { \
-    if (!(cond)) { \
-      fprintf(stderr, "FAIL %s:%d: ", __FILE__, __LINE__); \
-      fprintf(stderr, __VA_ARGS__); \
-      fputc('\n', stderr); \
-      exit(1); \
-    } \
-  } while (0)
-
 /* What is known of one live block. */
 struct shadow {
   unsigned char *block;
@@ -39,14 +31,6 @@ struct shadow {
   size_t alignment;
   uint64_t seed;
 };
-
-static uint64_t next_random(uint64_t *state) {
-  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
 
 /* Sizes as programs ask for them: mostly small, at times around a class's edge, or a payload. */
 static size_t random_size(uint64_t *state) {
