@@ -36,7 +36,7 @@ static struct wr_span *find_in_buffer(const void *block) {
 static void give_remote(struct wr_heap *owner, struct wr_span *slab, void *block) {
   if (!wr_heap_is_attended(owner) && wr_heap_give_unattended(owner, slab, block))
     return;
-  ((struct wr_block *)block)->mark = wr_slab_mark(slab);
+  ((struct wr_block *)block)->mark = wr_slab_mark(slab, block);
   if (WR_UNLIKELY(wr_remote_give(&owner->remote, block, slab->block) >
                   wr_counter_read(&owner->patience)))
     wr_heap_help(owner);
@@ -51,6 +51,16 @@ static void give_own(struct wr_heap *heap, struct wr_span *slab, void *block) {
     wr_heap_give_slow(heap, slab, block);
 }
 
+/*
+ * Whether a block whose mark says that it is free really is: the program may have written what looks
+ * like a mark, or copied one. The list of another thread's slab cannot be searched; there the mark
+ * alone must do.
+ */
+static WR_COLD bool is_free(struct wr_span *slab, const void *block) {
+  struct wr_heap *heap = wr_heap_of(owner_of(slab));
+  return !wr_heap_is_own(heap) || wr_heap_is_free(heap, slab, block);
+}
+
 /* Gives a block of a slab back; false when there is no block at that address. */
 static bool give_block(void *block, struct wr_span *slab, struct wr_heap *owner) {
 #if WR_CHECK_CHEAP
@@ -62,8 +72,7 @@ static bool give_block(void *block, struct wr_span *slab, struct wr_heap *owner)
     return true;
   }
 #if WR_CHECK_CHEAP
-  /* The list of another thread's slab cannot be searched; the mark alone must do. */
-  if (wr_slab_is_marked(slab, block))
+  if (wr_slab_is_marked(slab, block) && is_free(slab, block))
     wr_misuse_stop(WR_MISUSE_DOUBLE_FREE, block);
 #endif
   give_remote(owner, slab, block);
@@ -90,8 +99,7 @@ WR_COLD void wr_free_suspect(void *block, struct wr_span *slab) {
     give_in_buffer(block, slab);
     return;
   }
-  /* The program may have written what looks like the mark of a free block. */
-  if (wr_heap_is_free(heap, slab, block))
+  if (is_free(slab, block))
     wr_misuse_stop(WR_MISUSE_DOUBLE_FREE, block);
   wr_heap_give_slow(heap, slab, block);
 }
@@ -113,25 +121,36 @@ WR_HOT WR_NOINLINE void wr_free_slow_in(struct wr_arena *arena, void *block, str
   wr_free_slow(block, span);
 }
 
-/* Whether a live block of the span begins at the address, and how many bytes of it may be used. */
+/* Whether a live block of the span surely begins at the address, and how many bytes of it may be
+ * used. A block whose mark says that it is free is not sure. */
 WR_INLINE bool look(const void *block, const struct wr_span *span, size_t *usable) {
   uintptr_t owner = owner_of(span);
   if (owner >= WR_OWNER_HEAP) {
-    if (!wr_slab_holds(span, block))
-      return false;
-    if (wr_slab_is_marked(span, block))
-      wr_misuse_stop(WR_MISUSE_DOUBLE_FREE, block);
     *usable = span->block;
-    return true;
+    return wr_slab_holds(span, block) && !wr_slab_is_marked(span, block);
   }
   *usable = span->usable;
   return owner == WR_OWNER_PAYLOAD && span->user == block;
 }
 
-static WR_NOINLINE struct wr_span *look_in_buffer(const void *block, const struct wr_span *span,
-                                                  size_t *usable) {
-  struct wr_span *inner = find_in_buffer(block);
-  if (inner == NULL || !look(block, inner, usable))
+/* The same for what was not sure at first sight. */
+static bool look_closely(const void *block, struct wr_span *span, size_t *usable) {
+  if (look(block, span, usable))
+    return true;
+  if (owner_of(span) < WR_OWNER_HEAP || !wr_slab_holds(span, block))
+    return false;
+  if (is_free(span, block))
+    wr_misuse_stop(WR_MISUSE_DOUBLE_FREE, block);
+  return true;
+}
+
+static WR_NOINLINE struct wr_span *find_closely(const void *block, struct wr_span *span,
+                                                size_t *usable) {
+  struct wr_span *inner;
+  if (span != NULL && look_closely(block, span, usable))
+    return span;
+  inner = find_in_buffer(block);
+  if (inner == NULL || !look_closely(block, inner, usable))
     stop(block, inner != NULL ? inner : span);
   return inner;
 }
@@ -140,5 +159,5 @@ struct wr_span *wr_free_find(const void *block, size_t *usable) {
   struct wr_span *span = wr_pagemap_find(block);
   if (WR_LIKELY(span != NULL) && WR_LIKELY(look(block, span, usable)))
     return span;
-  return look_in_buffer(block, span, usable);
+  return find_closely(block, span, usable);
 }

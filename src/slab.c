@@ -65,7 +65,7 @@ bool wr_slab_carve(struct wr_span *slab) {
   for (size_t at = from; at < to; at += slab->block) {
     struct wr_block *block = (struct wr_block *)(slab->base + at);
     block->next = at + slab->block < to ? (struct wr_block *)(slab->base + at + slab->block) : NULL;
-    block->mark = wr_slab_mark(slab);
+    block->mark = wr_slab_mark(slab, block);
   }
   slab->bump = slab->base + to;
   atomic_store_explicit(&slab->count, (uint32_t)(to / slab->block), memory_order_relaxed);

@@ -21,12 +21,16 @@
 
 struct wr_block {
   struct wr_block *next;
-  uintptr_t mark; /* while free, wr_slab_mark of its slab; 0 when handed out */
+  uintptr_t mark; /* while free, wr_slab_mark of it; 0 when handed out */
 };
 
-/* The address of what no program knows of: a value that it does not write by chance. */
-WR_INLINE uintptr_t wr_slab_mark(const struct wr_span *slab) {
-  return (uintptr_t)slab;
+/*
+ * What marks a free block of the slab: made of the address of what no program knows of, a value
+ * that it does not write by chance; and of the block's own address, so that a mark that was left
+ * in memory is none any more where a program copies what it never wrote.
+ */
+WR_INLINE uintptr_t wr_slab_mark(const struct wr_span *slab, const void *block) {
+  return (uintptr_t)slab + (uintptr_t)block;
 }
 
 /*
@@ -97,7 +101,7 @@ WR_INLINE size_t wr_slab_push(struct wr_span *slab, void *address) {
   struct wr_block *block = address;
   size_t use = wr_slab_use(slab) - 1;
   block->next = wr_slab_free(slab);
-  block->mark = wr_slab_mark(slab);
+  block->mark = wr_slab_mark(slab, block);
   atomic_signal_fence(memory_order_seq_cst);
   wr_slab_set_free(slab, block);
   /* Release: pairs with the acquires of release_empty in heap.c. */
@@ -107,7 +111,8 @@ WR_INLINE size_t wr_slab_push(struct wr_span *slab, void *address) {
 
 /* Whether the block's mark says that it is free. */
 WR_INLINE bool wr_slab_is_marked(const struct wr_span *slab, const void *address) {
-  return WR_UNLIKELY(((const struct wr_block *)address)->mark == wr_slab_mark(slab));
+  return WR_UNLIKELY(((const struct wr_block *)address)->mark ==
+                     wr_slab_mark(slab, address));
 }
 
 /* Makes a slab of `class` for `owner`. No block is carved. NULL when memory is out. */

@@ -216,7 +216,9 @@ START_TEST(a_program_may_write_what_looks_like_a_freed_block) {
   for (int elsewhere = 0; elsewhere < 2; elsewhere++) {
     void *anchor = weir_malloc(100);
     struct wr_block *block = weir_malloc(100);
-    block->mark = wr_slab_mark(wr_pagemap_find(block));
+    block->mark = wr_slab_mark(wr_pagemap_find(block), block);
+    ck_assert_uint_eq(weir_usable_size(block), weir_usable_size(anchor));
+    ck_assert_ptr_eq(weir_realloc(block, 101), block);
     weir_free(block);
     ck_assert_uint_eq(live(), weir_usable_size(anchor));
     ck_assert_ptr_eq(weir_malloc(100), block);
@@ -226,12 +228,38 @@ START_TEST(a_program_may_write_what_looks_like_a_freed_block) {
 }
 END_TEST
 
+/* Memory is full of the marks of blocks that were free once. Programs copy what they never wrote,
+ * as padding and unused parts of buffers. */
+START_TEST(what_was_never_written_may_be_copied_and_freed_by_any_thread) {
+  enum { SMALL = 20000, LARGE = 200 };
+  static void *small[SMALL], *large[LARGE];
+  for (size_t i = 0; i < SMALL; i++)
+    small[i] = weir_malloc(48);
+  for (size_t i = 0; i < SMALL; i++)
+    weir_free(small[i]);
+  for (size_t i = 0; i < LARGE; i++)
+    large[i] = weir_malloc(1024);
+  for (size_t i = 1; i < LARGE; i++) {
+    char *copy = weir_malloc(1024);
+    size_t skip = i * 16 % 960;
+    memcpy(copy, (char *)large[i - 1] + skip, 64);
+    memcpy(large[i], (char *)large[i - 1] + skip, 64);
+    if (i % 4 == 0)
+      large[i] = weir_realloc(large[i], 2000);
+    free_elsewhere(copy);
+  }
+  for (size_t i = 0; i < LARGE; i++)
+    weir_free(large[i]);
+}
+END_TEST
+
 UNIT_SUITE(free, nothing_is_given_back_for_null, what_is_given_back_is_no_longer_live,
            another_thread_gives_it_to_its_owner, addresses_that_weir_never_gave,
            addresses_inside_a_block, addresses_whose_high_bits_are_wrong, small_blocks_freed_twice,
            a_lone_block_freed_twice, payloads_freed_twice, blocks_that_another_thread_freed_before,
            blocks_of_a_slab_that_was_given_back, a_link_written_after_its_block_was_freed,
-           a_program_may_write_what_looks_like_a_freed_block)
+           a_program_may_write_what_looks_like_a_freed_block,
+           what_was_never_written_may_be_copied_and_freed_by_any_thread)
 #else
 UNIT_SUITE(free, nothing_is_given_back_for_null, what_is_given_back_is_no_longer_live,
            another_thread_gives_it_to_its_owner)
