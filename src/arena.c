@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arena: see arena.h. Lock order: that of ends, the list's, the heaps', growing, the spans',
+ * The arena: see arena.h. Lock order: that of ends, the list's, the heaps', giving, growing, the spans',
  * the meta memory's; that of the list of buffers is taken last.
  */
 #include "arena.h"
@@ -98,6 +98,7 @@ struct wr_arena *wr_arena_in_buffer(const void *address) {
 }
 
 void wr_arena_lock_all(struct wr_arena *arena) {
+  wr_lock_hold(&arena->spans.giving);
   wr_lock_hold(&arena->spans.growing);
   wr_lock_hold(&arena->spans.lock);
   wr_lock_hold(&arena->meta.lock);
@@ -107,12 +108,14 @@ void wr_arena_unlock_all(struct wr_arena *arena) {
   wr_lock_give(&arena->meta.lock);
   wr_lock_give(&arena->spans.lock);
   wr_lock_give(&arena->spans.growing);
+  wr_lock_give(&arena->spans.giving);
 }
 
 void wr_arena_forked(struct wr_arena *arena) {
   wr_lock_init(&arena->meta.lock);
   wr_lock_init(&arena->spans.lock);
   wr_lock_init(&arena->spans.growing);
+  wr_lock_init(&arena->spans.giving);
   /* Whoever held it is not in this process. */
   arena->spans.pending = arena->spans.leaving = 0;
 }

@@ -15,8 +15,8 @@
 #define JOIN_TRIES 64
 /* After this many ranges that the kernel would not take back, the caller has waited enough. */
 #define REFUSALS_MAX 16
-/* How often a thread lets others run that are giving back what it waits for. */
-#define LEAVING_TURNS 1000
+/* How often a thread waits for room that others may be faster to take. */
+#define ROOM_TURNS 1000
 
 #define SPAN_OF_MEMBER(m) WR_LIST_MEMBER(m, struct wr_span, member)
 
@@ -350,6 +350,17 @@ static bool purge(struct wr_span *span, size_t left) {
   return wr_keep_count_purge(spans, wr_extent_touched(span) - left, error);
 }
 
+void wr_keep_begin_giving(struct wr_spans *spans) {
+  /* Without a limit nobody waits; and in a buffer nothing is given to the kernel. */
+  if (spans->limit != SIZE_MAX && spans->range == NULL)
+    wr_lock_take(&spans->giving);
+}
+
+void wr_keep_end_giving(struct wr_spans *spans) {
+  if (spans->limit != SIZE_MAX && spans->range == NULL)
+    wr_lock_give(&spans->giving);
+}
+
 /* Gives up the coldest span, or the end of it, if the retained bytes are over `target`, and adds
  * how many bytes that were, or that the kernel refused. False when there is nothing to give up. */
 static bool give_up(struct wr_spans *spans, size_t target, size_t *given, int *refusals) {
@@ -387,11 +398,13 @@ size_t wr_keep_reduce(struct wr_spans *spans, size_t target) {
   /* What other threads free meanwhile is their own business, or this might never end. */
   size_t bound = wr_counter_read(&spans->retain.total);
   int refusals = 0;
-  while (refusals < REFUSALS_MAX && given <= bound) {
+  bool more = true;
+  while (more && refusals < REFUSALS_MAX && given <= bound) {
     if (target != 0 && wr_retain_excess(&spans->retain, target) > 0 && probe(spans))
       continue;
-    if (!give_up(spans, target, &given, &refusals))
-      break;
+    wr_keep_begin_giving(spans);
+    more = give_up(spans, target, &given, &refusals);
+    wr_keep_end_giving(spans);
   }
   wr_extent_unmap_free(spans, UNMAP_BYTES >> spans->shift);
   return given;
@@ -399,7 +412,7 @@ size_t wr_keep_reduce(struct wr_spans *spans, size_t target) {
 
 bool wr_keep_make_room(struct wr_spans *spans, size_t bytes) {
   size_t retained, leaving, excess;
-  for (int turn = 0; turn < LEAVING_TURNS; turn++) {
+  for (int turn = 0; turn < ROOM_TURNS; turn++) {
     wr_lock_take(&spans->lock);
     retained = wr_counter_read(&spans->retain.total);
     leaving = spans->leaving;
@@ -413,10 +426,12 @@ bool wr_keep_make_room(struct wr_spans *spans, size_t bytes) {
       (void)wr_keep_reduce(spans, retained - excess);
       return true;
     }
-    if (excess > retained + leaving)
+    /* Slabs on their way back are in none of the sums, so a first turn says little. */
+    if (excess > retained + leaving && turn > 0)
       return false;
     /* What other threads are giving back is about to be room. */
-    wr_os_yield();
+    wr_keep_begin_giving(spans);
+    wr_keep_end_giving(spans);
   }
   return false;
 }

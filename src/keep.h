@@ -65,7 +65,8 @@ size_t wr_keep_reduce(struct wr_spans *spans, size_t target);
 /* Gives the excess over the mark back to the kernel, if there is any. */
 void wr_keep_settle(struct wr_spans *spans);
 /* Gives as much of what is retained back, whatever the mark, that the limit allows `bytes` more;
- * not if all of it would not do. Whether there is room now. */
+ * not if all of it would not do. Waits for what other threads are giving back, if that is needed.
+ * Whether there is room now. */
 bool wr_keep_make_room(struct wr_spans *spans, size_t bytes);
 /* Sets the mark and gives the excess back. */
 void wr_keep_set_mark(struct wr_spans *spans, size_t mark);
@@ -76,6 +77,10 @@ size_t wr_keep_active(const struct wr_spans *spans);
 void wr_keep_count_active(struct wr_spans *spans);
 /* The same for the committed bytes. Both under the lock. */
 void wr_keep_count_committed(struct wr_spans *spans);
+/* Held while memory that counts as committed is given back to the kernel: what the limit does not
+ * allow yet is waited for. Before the lock, which may be taken meanwhile. */
+void wr_keep_begin_giving(struct wr_spans *spans);
+void wr_keep_end_giving(struct wr_spans *spans);
 /* Counts what purging a range came to; returns whether the kernel took it. No lock. */
 bool wr_keep_count_purge(struct wr_spans *spans, size_t bytes, int error);
 

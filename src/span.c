@@ -235,11 +235,16 @@ void wr_span_give_slab(struct wr_span *span) {
 size_t wr_span_purge_slab(struct wr_span *span) {
   struct wr_spans *spans = span->spans;
   size_t bytes = wr_extent_touched(span);
-  if (bytes == 0 ||
-      !wr_keep_count_purge(spans, bytes, wr_source_purge(spans->source, span->base, bytes)))
+  if (bytes == 0)
     return 0;
-  wr_counter_set(&span->touched, 0);
-  wr_counter_sub(&spans->slab_active, bytes);
+  wr_keep_begin_giving(spans);
+  if (wr_keep_count_purge(spans, bytes, wr_source_purge(spans->source, span->base, bytes))) {
+    wr_counter_set(&span->touched, 0);
+    wr_counter_sub(&spans->slab_active, bytes);
+  } else {
+    bytes = 0;
+  }
+  wr_keep_end_giving(spans);
   return bytes;
 }
 

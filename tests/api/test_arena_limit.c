@@ -530,6 +530,50 @@ START_TEST(the_limit_holds_with_threads) {
 }
 END_TEST
 
+/* What two threads hold at once stays below the limit, so no request may fail, though now and then
+ * the room for one is on its way back to the kernel by the other. */
+static atomic_bool large_done;
+static atomic_uint refused_below;
+
+static void *take_large(void *argument) {
+  uint64_t state = 7;
+  for (int i = 0; i < 400; i++) {
+    size_t size = 10 * MIB + next_random(&state) % (10 * MIB);
+    char *block = weir_arena_alloc(argument, size);
+    if (block == NULL) {
+      atomic_fetch_add(&refused_below, 1);
+      continue;
+    }
+    touch(block, size);
+    weir_arena_free(argument, block);
+  }
+  atomic_store(&large_done, true);
+  return NULL;
+}
+
+static void *take_small(void *argument) {
+  uint64_t state = 8;
+  while (!atomic_load(&large_done)) {
+    void *block = weir_arena_alloc(argument, MIB + next_random(&state) % (5 * MIB));
+    if (block == NULL)
+      atomic_fetch_add(&refused_below, 1);
+    weir_arena_free(argument, block);
+  }
+  return NULL;
+}
+
+START_TEST(below_the_limit_nothing_is_refused_while_another_gives_back) {
+  weir_arena_t *arena = make(WEIR_RETAIN_UNLIMITED, 32 * MIB, 0);
+  pthread_t large, small;
+  ck_assert_int_eq(pthread_create(&large, NULL, take_large, arena), 0);
+  ck_assert_int_eq(pthread_create(&small, NULL, take_small, arena), 0);
+  pthread_join(large, NULL);
+  pthread_join(small, NULL);
+  ck_assert_uint_eq(atomic_load(&refused_below), 0);
+  weir_arena_destroy(arena);
+}
+END_TEST
+
 static Suite *limit_suite(void) {
   Suite *suite = suite_create("arena_limit");
   TCase *tests = tcase_create("marks and limits");
@@ -552,6 +596,7 @@ static Suite *limit_suite(void) {
   tcase_add_test(tests, realloc_at_the_limit);
   tcase_add_test(tests, what_others_freed_is_given_up);
   tcase_add_loop_test(tests, the_limit_holds_with_threads, 0, 3);
+  tcase_add_test(tests, below_the_limit_nothing_is_refused_while_another_gives_back);
   suite_add_tcase(suite, tests);
   return suite;
 }

@@ -6,8 +6,8 @@
 #include "lifetime.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -32,13 +32,17 @@ static struct wr_arena *make(const weir_arena_options_t *options) {
   return arena;
 }
 
-/* Pages of address space, or resident ones, of this process. */
+/* Pages of address space, or resident ones, of this process. A stream would take a buffer from
+ * libc's malloc, which may have to grow its heap for it. */
 static size_t pages(int column) {
-  size_t size[2] = {0, 0};
-  FILE *file = fopen("/proc/self/statm", "r");
-  if (file == NULL || fscanf(file, "%zu %zu", &size[0], &size[1]) != 2)
+  char text[128] = "", *rest = text;
+  size_t size[2];
+  int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (file < 0 || read(file, text, sizeof text - 1) <= 0)
     ck_abort_msg("no /proc/self/statm");
-  (void)fclose(file);
+  (void)close(file);
+  size[0] = strtoul(rest, &rest, 10);
+  size[1] = strtoul(rest, &rest, 10);
   return size[column];
 }
 
