@@ -306,9 +306,12 @@ static int map_placed(struct wr_spans *spans, size_t length, void **address) {
 }
 
 static int map_length(struct wr_spans *spans, size_t length, void **address) {
-  return spans->mortal && spans->range == NULL
-             ? map_placed(spans, length, address)
-             : wr_source_map(spans->source, spans->end, length, wr_extent_unit(spans), address);
+  void *hint = spans->end;
+  if (spans->mortal && spans->range == NULL)
+    return map_placed(spans, length, address);
+  if (spans->range == NULL)
+    hint = wr_place_around(hint, length);
+  return wr_source_map(spans->source, hint, length, wr_extent_unit(spans), address);
 }
 
 static bool map(struct wr_spans *spans, size_t *length, void **address) {

@@ -52,9 +52,9 @@ static void give_own(struct wr_heap *heap, struct wr_span *slab, void *block) {
 }
 
 /*
- * Whether a block whose mark says that it is free really is: the program may have written what looks
- * like a mark, or copied one. The list of another thread's slab cannot be searched; there the mark
- * alone must do.
+ * Whether a block whose mark says that it is free really is: the program may have written what
+ * looks like a mark, or copied one. The list of another thread's slab cannot be searched; there the
+ * mark alone must do.
  */
 static WR_COLD bool is_free(struct wr_span *slab, const void *block) {
   struct wr_heap *heap = wr_heap_of(owner_of(slab));

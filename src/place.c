@@ -65,6 +65,12 @@ void *wr_place_take(size_t length) {
   return first < UNITS ? (void *)(zone + (first << UNIT_SHIFT)) : NULL;
 }
 
+void *wr_place_around(void *address, size_t length) {
+  uintptr_t from = (uintptr_t)address, end = zone + (UNITS << UNIT_SHIFT);
+  bool inside = zone != 0 && from < end && (from >= zone || length > zone - from);
+  return inside ? (void *)end : address;
+}
+
 void wr_place_give(void *address, size_t length) {
   uintptr_t offset = (uintptr_t)address - zone;
   if (zone == 0 || offset >= UNITS << UNIT_SHIFT)

@@ -19,6 +19,10 @@ void wr_place_init(void *hint);
  * it is not given back, so that it is not tried again. */
 void *wr_place_take(size_t length);
 
+/* Where else a range that would lie in the zone is to lie, behind it; another range's address
+ * as it is. For the default arena, which would use the zone up for good as it grows. */
+void *wr_place_around(void *address, size_t length);
+
 /* Gives back what lies in the zone of a range that is mapped no more. */
 void wr_place_give(void *address, size_t length);
 

@@ -321,7 +321,28 @@ START_TEST(a_threads_heaps_wait_for_the_next_thread) {
 }
 END_TEST
 
-UNIT_SUITE(lifetime, what_ends_leaves_no_page, the_lowest_slot_that_is_free_is_taken,
+/* Their blocks are found as fast as the default arena's only there. */
+START_TEST(they_keep_their_place_however_large_the_default_arena_gets) {
+  enum { LARGE = 30 };
+  void *large[LARGE], *first = weir_malloc(10);
+  for (int i = 0; i < LARGE; i++)
+    large[i] = weir_malloc(60 * MIB);
+  for (int round = 0; round < 2; round++) {
+    for (int i = 0; i < ARENAS; i++) {
+      struct wr_arena *arena = make(&(weir_arena_options_t)WEIR_ARENA_OPTIONS_INIT);
+      ck_assert_uint_eq((uintptr_t)wr_alloc_take_in(arena, 10) >> 30, (uintptr_t)first >> 30);
+      wr_lifetime_end(arena);
+    }
+    for (int i = 0; i < LARGE && round == 0; i++)
+      weir_free(large[i]);
+    weir_trim(0);
+  }
+  weir_free(first);
+}
+END_TEST
+
+UNIT_SUITE(lifetime, they_keep_their_place_however_large_the_default_arena_gets,
+           what_ends_leaves_no_page, the_lowest_slot_that_is_free_is_taken,
            memory_may_be_short_at_every_step, a_limit_below_what_is_to_be_resident_is_refused,
            impossible_sizes_are_refused, a_name_is_cut_between_characters,
            emptying_makes_everything_free, a_buffer_holds_all_of_it,

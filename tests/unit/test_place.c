@@ -36,6 +36,20 @@ START_TEST(the_zone_is_the_end_of_the_hints_gibibyte) {
 }
 END_TEST
 
+START_TEST(a_range_that_would_lie_in_the_zone_lies_behind_it) {
+  uintptr_t zone = 6 * GIB - ZONE;
+  wr_place_init((void *)(5 * GIB));
+  for (size_t length = UNIT; length <= 2 * GIB; length *= 2)
+    for (uintptr_t at = 5 * GIB; at < 7 * GIB; at += 8 * UNIT) {
+      bool meets = at < zone + ZONE && at + length > zone;
+      ck_assert_ptr_eq(wr_place_around((void *)at, length), (void *)(meets ? 6 * GIB : at));
+    }
+  ck_assert_ptr_null(wr_place_around(NULL, UNIT));
+  wr_place_init(NULL);
+  ck_assert_ptr_eq(wr_place_around((void *)zone, UNIT), (void *)zone);
+}
+END_TEST
+
 START_TEST(ranges_do_not_overlap_and_are_used_again) {
   enum { RANGES = 200 };
   static bool used[ZONE / UNIT];
@@ -92,5 +106,6 @@ START_TEST(its_lock_is_free_after_fork) {
 }
 END_TEST
 
-UNIT_SUITE(place, without_a_hint_the_system_chooses, the_zone_is_the_end_of_the_hints_gibibyte,
+UNIT_SUITE(place, a_range_that_would_lie_in_the_zone_lies_behind_it,
+           without_a_hint_the_system_chooses, the_zone_is_the_end_of_the_hints_gibibyte,
            ranges_do_not_overlap_and_are_used_again, its_lock_is_free_after_fork)
