@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arena: see arena.h. Lock order: that of ends, the list's, the heaps', giving, growing, the spans',
- * the meta memory's; that of the list of buffers is taken last.
+ * The arena: see arena.h. Lock order: that of ends, the list's, the heaps', giving, growing, the
+ * spans', the meta memory's; that of the list of buffers is taken last.
  */
 #include "arena.h"
 

@@ -9,6 +9,8 @@
 #define DRAIN_LIMIT 64
 /* How many listed slabs without a free block the slow path passes by before it makes a new one. */
 #define DRY_TURNS 64
+/* A class can have guests among the four below it: no smaller ones have half its block size. */
+#define GUESTS 4
 
 /* Has no blocks: pop finds none, and nothing else is done with it. */
 static struct wr_span no_slab;
@@ -46,6 +48,19 @@ static void unlist(struct wr_heap *heap, struct wr_span *slab) {
   wr_list_remove(&heap->listed[slab->class], &slab->listed);
 }
 
+/* The smallest class that may be a guest of slabs of `class`, or that itself. */
+static unsigned first_guest(unsigned class) {
+  return class > GUESTS ? class - GUESTS : 0;
+}
+
+/* Lets no class but its own have the slab as its current one. Owner. */
+static void send_guests_away(struct wr_heap *heap, const struct wr_span *slab) {
+  for (unsigned guest = first_guest(slab->class); guest < slab->class; guest++)
+    if (wr_heap_current(heap, guest) == slab)
+      wr_heap_set_current(heap, guest, &no_slab);
+}
+
+/* Tags a slab that is current for no guest, or whose thread finds no block there. */
 static void tag_full(struct wr_heap *heap, struct wr_span *slab) {
   unlist(heap, slab);
   atomic_store_explicit(&slab->owner, (uintptr_t)heap | WR_OWNER_FULL, memory_order_relaxed);
@@ -78,6 +93,7 @@ static void retire(struct wr_heap *heap, struct wr_span *slab) {
 static void release(struct wr_heap *heap, struct wr_span *slab) {
   unsigned class = slab->class;
   unlist(heap, slab);
+  send_guests_away(heap, slab);
   if (wr_heap_current(heap, class) == slab)
     wr_heap_set_current(heap, class, &no_slab);
   retire(heap, slab);
@@ -243,6 +259,7 @@ static struct wr_span *find_listed(struct wr_heap *heap, unsigned class, size_t 
     /* One that the limit keeps from being carved has blocks left, and stays listed. */
     if (wr_slab_is_carved(slab) &&
         (is_idle(slab) || (!slab->dry && heap->dry[class] >= WR_HEAP_DRY_MAX))) {
+      send_guests_away(heap, slab);
       tag_full(heap, slab);
       continue;
     }
@@ -256,10 +273,30 @@ static struct wr_span *find_listed(struct wr_heap *heap, unsigned class, size_t 
   return NULL;
 }
 
-/* A slab of the class with a free block, listed; NULL when memory is out. Owner. */
+/* A listed slab with a free block that a class without one of its own may be a guest of, or NULL.
+ * Owner. */
+static struct wr_span *find_host(struct wr_heap *heap, unsigned guest) {
+  for (unsigned host = guest + 1; host <= guest + GUESTS && host < WR_CLASSES; host++) {
+    struct wr_span *slab = wr_heap_current(heap, host);
+    if (slab->class != host || is_full(slab) || !wr_sizeclass_may_host(host, guest))
+      continue;
+    wr_slab_reopen(slab);
+    wr_slab_verify(slab);
+    if (wr_slab_free(slab) != NULL)
+      return slab;
+  }
+  return NULL;
+}
+
+/* A listed slab with a free block, of the class or for a guest of its; NULL when memory is out.
+ * Owner. */
 static struct wr_span *find_slab(struct wr_heap *heap, unsigned class, size_t *stale) {
   struct wr_span *slab = wr_heap_current(heap, class);
-  if (slab != &no_slab && has_block(slab, stale))
+  bool served = (heap->served >> class & 1) != 0;
+  if (slab->class == class && slab != &no_slab && has_block(slab, stale))
+    return slab;
+  slab = served ? NULL : find_host(heap, class);
+  if (slab != NULL)
     return slab;
   slab = find_listed(heap, class, stale);
   if (slab != NULL)
@@ -277,6 +314,7 @@ static struct wr_span *find_slab(struct wr_heap *heap, unsigned class, size_t *s
     wr_slab_retire(slab);
     return NULL;
   }
+  heap->served |= (uint64_t)1 << class;
   wr_list_add_front(&heap->listed[class], &slab->listed);
   return slab;
 }
@@ -373,19 +411,27 @@ struct wr_heap *wr_heap_make(struct wr_arena *arena) {
   return heap;
 }
 
+/* Whether the slab is the current one of its class or of a guest's. */
+static bool is_current(struct wr_heap *heap, const struct wr_span *slab) {
+  for (unsigned guest = first_guest(slab->class); guest <= slab->class; guest++)
+    /* Acquire: pairs with the release of wr_heap_set_current. */
+    if (atomic_load_explicit(&heap->current[guest], memory_order_acquire) == slab)
+      return true;
+  return false;
+}
+
 /*
  * Whether the thread cannot be using a slab of which `ours` blocks are used and all of them are in
  * our hands (none, if it is empty): because it is not current. The thread cannot take from the slab
- * then, nor make it current without the lock, because it has no block of it to give. That both
- * held at one and the same moment follows from the same number before and after: no block was
- * taken between, so none was given, so the slab did not become current.
+ * then, nor make it current without the lock, because it has no block of it to give; that of a
+ * guest it never makes it without. That both held at one and the same moment follows from the same
+ * number before and after: no block was taken between, so none was given, so the slab did not
+ * become current.
  */
 static bool is_still(struct wr_heap *heap, struct wr_span *slab, size_t ours) {
   /* Acquire: pairs with the release of wr_slab_push. */
   size_t use = atomic_load_explicit(&slab->use, memory_order_acquire);
-  /* Acquire: pairs with the release of wr_heap_set_current. */
-  struct wr_span *current = atomic_load_explicit(&heap->current[slab->class], memory_order_acquire);
-  return (use & WR_SLAB_USED) == ours && current != slab && wr_slab_use(slab) == use;
+  return (use & WR_SLAB_USED) == ours && !is_current(heap, slab) && wr_slab_use(slab) == use;
 }
 
 /*
@@ -395,7 +441,6 @@ static bool is_still(struct wr_heap *heap, struct wr_span *slab, size_t ours) {
 static void release_empty(struct wr_heap *heap, unsigned class, bool theirs,
                           struct wr_list *stolen) {
   struct wr_span *slab = wr_heap_pinned(heap, class);
-  struct wr_span *expected = slab;
   if (slab == NULL || wr_slab_used(slab) != 0)
     return;
   if (!theirs || is_still(heap, slab, 0)) {
@@ -405,8 +450,11 @@ static void release_empty(struct wr_heap *heap, unsigned class, bool theirs,
   if (!wr_slab_steal(slab))
     return;
   /* The thread has no block of it to give, so it cannot make it current again. */
-  atomic_compare_exchange_strong_explicit(&heap->current[class], &expected, &no_slab,
-                                          memory_order_relaxed, memory_order_relaxed);
+  for (unsigned guest = first_guest(class); guest <= class; guest++) {
+    struct wr_span *expected = slab;
+    atomic_compare_exchange_strong_explicit(&heap->current[guest], &expected, &no_slab,
+                                            memory_order_relaxed, memory_order_relaxed);
+  }
   /* Not pinned any more: is_still must not be asked about it before the thread has moved on. */
   set_pinned(heap, class, NULL);
   tag_full(heap, slab);
@@ -560,6 +608,7 @@ void wr_heap_reset(struct wr_heap *heap) {
     heap->listed[class] = heap->refilled[class] = (struct wr_list){NULL, NULL};
     heap->dry[class] = 0;
   }
+  heap->served = 0;
   heap->incoming = heap->deferred = NULL;
   heap->deferred_amount = 0;
   (void)wr_remote_take_all(&heap->remote);

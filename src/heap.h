@@ -11,6 +11,11 @@
  * current one with a single store and edits no list; so a slab that has run dry may still be
  * listed, until the slow path of its class has met it there twice, or has met too many of them, and
  * tags it as full.
+ *
+ * Most threads have few small blocks, of many sizes: a page for each class would hold one or two.
+ * So a class that never had a slab here is a guest where a block up to twice as large is free: the
+ * slab of that class, its host, becomes the current one of the guest as well. Its blocks go back to
+ * the host. A guest gets a slab of its own as soon as hosts have no block for it.
  */
 #ifndef WR_HEAP_H
 #define WR_HEAP_H
@@ -27,14 +32,16 @@
 #define WR_HEAP_DRY_MAX 32
 
 struct wr_heap {
-  /* The slab that serves each class next; a static empty one, never NULL. Written by the owner;
-   * release, because wr_heap_trim reads it with acquire before it reads the slab. */
+  /* The slab that serves each class next: one of the class, or listed as a host's; or a static
+   * empty one, never NULL. Written by the owner, for guests under the lock; release, because
+   * wr_heap_trim reads it with acquire before it reads the slab. */
   _Atomic(struct wr_span *) current[WR_CLASSES];
   /* The empty slab that is kept, or was when it was empty last; written under the lock. */
   _Atomic(struct wr_span *) pinned[WR_CLASSES];
   uint32_t pinned_size[WR_CLASSES]; /* touched bytes of that slab, when it was pinned */
   struct wr_list listed[WR_CLASSES];
   uint8_t dry[WR_CLASSES]; /* how many of those were seen to be without a free block */
+  uint64_t served; /* a bit for each class that had a slab of its own; guarded by the lock */
   /* Slabs tagged as full that other threads' frees have filled again, without the owner's help. */
   struct wr_list refilled[WR_CLASSES];
   struct wr_block *incoming; /* taken from `remote`, not yet put on their slabs */

@@ -20,11 +20,20 @@ static void check_slab(const struct wr_span *slab, unsigned class, uintptr_t own
   wr_check_require(wr_counter_read(&slab->touched) >= (size_t)(slab->bump - slab->base));
 }
 
+/* The current slab is listed, or has run dry since, or has no blocks at all. */
+static void check_current(struct wr_heap *heap, unsigned class) {
+  const struct wr_span *slab = wr_heap_current(heap, class);
+  uintptr_t owner = atomic_load_explicit(&slab->owner, memory_order_relaxed);
+  wr_check_require(slab->base == NULL || slab->class == class ||
+                   (wr_sizeclass_may_host(slab->class, class) && owner == (uintptr_t)heap));
+}
+
 void wr_heap_check(struct wr_heap *heap) {
   size_t pinned = 0;
   wr_lock_take(&heap->lock);
   for (unsigned class = 0; class < WR_CLASSES; class ++) {
     size_t dry = 0;
+    check_current(heap, class);
     for (struct wr_link *link = heap->listed[class].front; link != NULL; link = link->older) {
       check_slab(WR_SLAB_OF_LINK(link), class, (uintptr_t)heap);
       dry += WR_SLAB_OF_LINK(link)->dry;

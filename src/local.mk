@@ -27,10 +27,10 @@ weir_sources = \
   src/span.c src/span.h \
   src/keep.c src/keep.h \
   src/extent.c src/extent.h \
+  src/place.c src/place.h \
   src/retain.c src/retain.h \
   src/pagemap.c src/pagemap.h \
   src/meta.c src/meta.h \
-  src/place.c src/place.h \
   src/source.c src/source.h \
   src/misuse.c src/misuse.h \
   src/options.c src/options.h src/options.def \

@@ -15,7 +15,7 @@ struct wr_pagemap_first wr_pagemap_first;
 /* Puts a node where there is none, and returns the one that is there. */
 static void *put_node(_Atomic(void *) *slot, void *fresh) {
   void *node = NULL;
-  /* Release: pairs with the acquires here and in wr_pagemap_leaf. A thread that loses the race
+  /* Release: pairs with the acquires here and in wr_pagemap_walk. A thread that loses the race
    * leaves its zeroed node unused. */
   if (atomic_compare_exchange_strong_explicit(slot, &node, fresh, memory_order_release,
                                               memory_order_acquire))
@@ -42,17 +42,17 @@ static bool is_first(uintptr_t at) {
 
 static struct wr_pagemap_leaf *make_leaf(struct wr_meta *meta, uintptr_t at) {
   _Atomic(void *) *slot;
-  struct wr_pagemap_middle *middle =
-      make_node(meta,
-                (_Atomic(void *) *)&wr_pagemap.middle[WR_PAGEMAP_INDEX(
-                    at, WR_PAGEMAP_LEAF_BITS + WR_PAGEMAP_MIDDLE_BITS, WR_PAGEMAP_ROOT_BITS)],
-                sizeof *middle, 64);
+  struct wr_pagemap_middle *middle;
+  if (is_first(at))
+    return &wr_pagemap_first.leaf;
+  middle = make_node(meta,
+                     (_Atomic(void *) *)&wr_pagemap.middle[WR_PAGEMAP_INDEX(
+                         at, WR_PAGEMAP_LEAF_BITS + WR_PAGEMAP_MIDDLE_BITS, WR_PAGEMAP_ROOT_BITS)],
+                     sizeof *middle, 64);
   if (middle == NULL)
     return NULL;
   slot = (_Atomic(void *) *)&middle
              ->leaf[WR_PAGEMAP_INDEX(at, WR_PAGEMAP_LEAF_BITS, WR_PAGEMAP_MIDDLE_BITS)];
-  if (is_first(at))
-    return put_node(slot, &wr_pagemap_first.leaf);
   return make_node(meta, slot, sizeof(struct wr_pagemap_leaf), 4096);
 }
 
@@ -73,12 +73,18 @@ bool wr_pagemap_cover(struct wr_meta *meta, const void *address, size_t length) 
   return true;
 }
 
+static struct wr_pagemap_leaf *find_leaf(const void *address) {
+  uintptr_t not_base = atomic_load_explicit(&wr_pagemap_first.not_base, memory_order_relaxed);
+  return (uintptr_t)address + not_base + 1 < WR_PAGEMAP_LEAF_BYTES ? &wr_pagemap_first.leaf
+                                                                   : wr_pagemap_walk(address);
+}
+
 void wr_pagemap_set(const void *address, size_t length, struct wr_span *span) {
   for (size_t done = 0; done < length; done += WR_UNIT) {
     const char *at = (const char *)address + done;
     /* Release: pairs with the acquire of wr_pagemap_peek. */
-    atomic_store_explicit(&wr_pagemap_leaf(at)->span[WR_PAGEMAP_INDEX(at, 0, WR_PAGEMAP_LEAF_BITS)],
-                          span, memory_order_release);
+    atomic_store_explicit(&find_leaf(at)->span[WR_PAGEMAP_INDEX(at, 0, WR_PAGEMAP_LEAF_BITS)], span,
+                          memory_order_release);
   }
 }
 

@@ -51,8 +51,9 @@ struct wr_pagemap {
 
 /*
  * The first gigabyte that is ever covered has its leaf in static memory and is found by one
- * comparison. Zero is a valid state: the leaf is empty then, wherever it is. Whoever looks a block
- * up was handed it after its address was covered, so the base needs no order of its own.
+ * comparison; the nodes above have no entry for it, which spares most processes their pages. Zero
+ * is a valid state: the leaf is empty then, wherever it is. Whoever looks a block up was handed it
+ * after its address was covered, so the base needs no order of its own.
  */
 struct wr_pagemap_first {
   /* The complement of its address, so that 0 says that there is none yet. */
@@ -69,8 +70,8 @@ extern struct wr_pagemap_first wr_pagemap_first;
 #define WR_PAGEMAP_INDEX(address, skip, bits) \
   (((uintptr_t)(address) >> (WR_UNIT_SHIFT + (skip))) & (((uintptr_t)1 << (bits)) - 1))
 
-/* The leaf that resolves an address, or NULL. */
-WR_INLINE struct wr_pagemap_leaf *wr_pagemap_leaf(const void *address) {
+/* The leaf that resolves an address outside the first gigabyte, or NULL. */
+WR_INLINE struct wr_pagemap_leaf *wr_pagemap_walk(const void *address) {
   struct wr_pagemap_middle *middle;
   /* Acquire: pairs with the releases in pagemap.c, so that a new node is seen as zero. */
   middle = atomic_load_explicit(
@@ -95,7 +96,7 @@ WR_INLINE struct wr_span *wr_pagemap_load(const void *address, memory_order orde
   struct wr_pagemap_leaf *leaf;
   if (WR_LIKELY(offset < WR_PAGEMAP_LEAF_BYTES))
     return atomic_load_explicit(&wr_pagemap_first.leaf.span[offset >> WR_UNIT_SHIFT], order);
-  leaf = wr_pagemap_leaf(address);
+  leaf = wr_pagemap_walk(address);
   if (WR_UNLIKELY(leaf == NULL))
     return NULL;
   return atomic_load_explicit(&leaf->span[WR_PAGEMAP_INDEX(address, 0, WR_PAGEMAP_LEAF_BITS)],

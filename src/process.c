@@ -4,8 +4,9 @@
  * come before the constructor.
  *
  * Lock order, which fork takes whole: the list of pools of buffers, those pools, the list of
- * arenas, the pools of heaps, every heap, giving, growing, the spans, the meta memory, the place of arenas.
- * The handlers are registered in the constructor, which runs before those of all other libraries
+ * arenas, the pools of heaps, every heap, giving, growing, the spans, the meta memory, the place of
+ * arenas. The handlers are registered in the constructor, which runs before those of all other
+ * libraries
  * (-z initfirst), so that libc calls them after a program's prepare handlers and before its parent
  * and child handlers, which may allocate.
  */

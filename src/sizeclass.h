@@ -7,6 +7,7 @@
 #ifndef WR_SIZECLASS_H
 #define WR_SIZECLASS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +41,18 @@ WR_INLINE size_t wr_sizeclass_block(unsigned class) {
 /* The smallest class for `size` whose block size is a multiple of `alignment`; both are at most
  * WR_BLOCK_MAX, and alignment is a power of two. */
 unsigned wr_sizeclass_aligned(size_t size, size_t alignment);
+
+/*
+ * Whether blocks of the class `host` may serve the smaller class `guest` (heap.h): if they are at
+ * most twice as large and aligned at least as well. Of blocks over 2 KiB none shares a page with
+ * two others, so there is nothing to be gained.
+ */
+#define WR_SIZECLASS_HOST_MAX ((size_t)2 << 10)
+
+WR_INLINE bool wr_sizeclass_may_host(unsigned host, unsigned guest) {
+  size_t block = wr_sizeclass_block(host), own = wr_sizeclass_block(guest);
+  return block <= WR_SIZECLASS_HOST_MAX && block <= 2 * own && (block & -block) >= (own & -own);
+}
 
 /* For wr_sizeclass_units, with units of less than 64 KiB. */
 unsigned wr_sizeclass_small_units(size_t block, unsigned shift);

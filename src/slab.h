@@ -111,8 +111,7 @@ WR_INLINE size_t wr_slab_push(struct wr_span *slab, void *address) {
 
 /* Whether the block's mark says that it is free. */
 WR_INLINE bool wr_slab_is_marked(const struct wr_span *slab, const void *address) {
-  return WR_UNLIKELY(((const struct wr_block *)address)->mark ==
-                     wr_slab_mark(slab, address));
+  return WR_UNLIKELY(((const struct wr_block *)address)->mark == wr_slab_mark(slab, address));
 }
 
 /* Makes a slab of `class` for `owner`. No block is carved. NULL when memory is out. */

@@ -83,6 +83,9 @@ END_TEST
 START_TEST(covering_again_takes_no_memory) {
   size_t before;
   begin();
+  /* The first has its leaf in static memory, and no node leads to it. */
+  ck_assert(wr_pagemap_cover(&meta, (void *)(SOMEWHERE + 8 * LEAF), LEAF));
+  ck_assert_uint_eq(wr_counter_read(&meta.used), 0);
   ck_assert(wr_pagemap_cover(&meta, (void *)SOMEWHERE, LEAF));
   before = wr_counter_read(&meta.used);
   ck_assert_uint_gt(before, 0);
@@ -96,6 +99,7 @@ END_TEST
 START_TEST(addresses_above_the_48th_bit) {
   uintptr_t top = (uintptr_t)1 << 48;
   begin();
+  ck_assert(wr_pagemap_cover(&meta, (void *)SOMEWHERE, WR_UNIT));
   ck_assert(wr_pagemap_cover(&meta, (void *)(top - WR_UNIT), WR_UNIT));
   ck_assert(!wr_pagemap_cover(&meta, (void *)(top - WR_UNIT), WR_UNIT + 1));
   ck_assert(!wr_pagemap_cover(&meta, (void *)top, WR_UNIT));

@@ -82,18 +82,21 @@ START_TEST(what_is_released_last_comes_first) {
 }
 END_TEST
 
+/* Blocks of a class whose blocks no other's stand in for. */
+#define SIZE ((size_t)4096)
+
 START_TEST(a_small_one_is_exchanged) {
   weir_pool_t *pool = weir_pool_create(NULL, MIB);
-  void *below = acquire(pool, 64), *top = acquire(pool, 64);
+  void *below = acquire(pool, SIZE), *top = acquire(pool, SIZE);
   uint64_t before = live();
   void *large;
   weir_pool_release(pool, below);
   weir_pool_release(pool, top);
   large = acquire(pool, 10000);
-  ck_assert_uint_eq(live(), before - 64 + weir_usable_size(large));
-  expect_stats(
-      pool, (weir_pool_stats_t){.kept = 64, .peak = 128, .buffers = 1, .acquired = 3, .grown = 1});
-  ck_assert_ptr_eq(acquire(pool, 64), below);
+  ck_assert_uint_eq(live(), before - SIZE + weir_usable_size(large));
+  expect_stats(pool, (weir_pool_stats_t){
+                         .kept = SIZE, .peak = 2 * SIZE, .buffers = 1, .acquired = 3, .grown = 1});
+  ck_assert_ptr_eq(acquire(pool, SIZE), below);
   weir_free(below);
   weir_free(large);
   weir_pool_destroy(pool);
@@ -101,23 +104,24 @@ START_TEST(a_small_one_is_exchanged) {
 END_TEST
 
 START_TEST(the_bound_holds_to_the_byte) {
-  weir_pool_t *pool = weir_pool_create(NULL, 192);
+  weir_pool_t *pool = weir_pool_create(NULL, 3 * SIZE);
   void *buffer[4];
   uint64_t before = live();
   for (int i = 0; i < 4; i++)
-    buffer[i] = acquire(pool, 64);
+    buffer[i] = acquire(pool, SIZE);
   for (int i = 0; i < 4; i++)
     weir_pool_release(pool, buffer[i]);
-  ck_assert_uint_eq(live(), before + 192);
-  expect_stats(pool, (weir_pool_stats_t){
-                         .kept = 192, .peak = 192, .buffers = 3, .acquired = 4, .passed = 1});
+  ck_assert_uint_eq(live(), before + 3 * SIZE);
+  expect_stats(pool,
+               (weir_pool_stats_t){
+                   .kept = 3 * SIZE, .peak = 3 * SIZE, .buffers = 3, .acquired = 4, .passed = 1});
   weir_pool_release(pool, weir_malloc(16));
   ck_assert_uint_eq(stats_of(pool).passed, 2);
-  weir_free(acquire(pool, 64));
-  weir_pool_release(pool, weir_malloc(65));
+  weir_free(acquire(pool, SIZE));
+  weir_pool_release(pool, weir_malloc(SIZE + 1));
   ck_assert_uint_eq(stats_of(pool).passed, 3);
-  weir_pool_release(pool, weir_malloc(64));
-  ck_assert_uint_eq(stats_of(pool).kept, 192);
+  weir_pool_release(pool, weir_malloc(SIZE));
+  ck_assert_uint_eq(stats_of(pool).kept, 3 * SIZE);
   weir_pool_destroy(pool);
 }
 END_TEST

@@ -205,8 +205,9 @@ START_TEST(random_use_with_shadow_counts) {
         sum += live[i].bytes = live[i].span->usable;
       } else if (live[i].bytes == 0) {
         live[i].span = NULL;
-        live[i].class = (unsigned)unit_below(&state, WR_CLASSES);
-        live[i].block = take(live[i].class);
+        live[i].block = take((unsigned)unit_below(&state, WR_CLASSES));
+        /* A block of another class may stand in. */
+        live[i].class = wr_extent_at(&arena->spans, live[i].block)->class;
         sum += live[i].bytes = wr_sizeclass_block(live[i].class);
         count[live[i].class]++;
       } else {
