@@ -47,11 +47,11 @@ static void *copy(struct wr_span *span, const void *block, size_t usable, size_t
   if (other == NULL)
     return NULL;
   if (stale == 0 && usable >= MOVE_MIN && size > usable) {
-    int error = wr_span_move(span, wr_extent_at(&arena->spans, other));
-    if (error == 0)
+    struct wr_span *to = wr_extent_at(&arena->spans, other);
+    int error = wr_span_move(span, to, size);
+    other = error == ENOTRECOVERABLE ? wr_alloc_try(arena, size, &stale) : to->user;
+    if (error == 0 || other == NULL)
       return other;
-    if (error == ENOTRECOVERABLE && (other = wr_alloc_try(arena, size, &stale)) == NULL)
-      return NULL;
   }
   return memcpy(other, block, wr_bits_min(usable, size));
 }

@@ -118,19 +118,29 @@ static WR_COLD struct wr_span *refuse(struct wr_spans *spans, struct wr_span *sp
   return NULL;
 }
 
+/* Where in its first page a payload begins whose last page has so many bytes left. */
+WR_INLINE size_t skew_of(size_t left) {
+  return wr_bits_min(wr_bits_down(left, WR_SPAN_SKEW_STEP), WR_SPAN_SKEW_MAX);
+}
+
 WR_HOT struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t alignment,
                                     size_t *stale) {
   size_t page = spans->page;
-  size_t usable = wr_bits_up(size, page);
+  size_t length = wr_bits_up(size, page), usable = length;
   size_t lead, end, before, stale_end;
   struct wr_span *span;
   if (WR_UNLIKELY((alignment - 1) >> spans->shift != 0))
-    span = obtain_aligned(spans, usable, alignment);
+    span = obtain_aligned(spans, length, alignment);
   else
-    span = obtain(spans, wr_extent_units(spans, usable));
+    span = obtain(spans, wr_extent_units(spans, length));
   if (span == NULL)
     return NULL;
-  lead = -(uintptr_t)span->base & (alignment - 1);
+  if (WR_LIKELY(alignment <= WR_SPAN_SKEW_STEP)) {
+    lead = skew_of(length - size);
+    usable -= lead;
+  } else {
+    lead = -(uintptr_t)span->base & (alignment - 1);
+  }
   end = lead + usable;
   before = wr_extent_touched(span);
   if (WR_UNLIKELY(before < end)) {
@@ -276,8 +286,7 @@ static bool lengthen(struct wr_spans *spans, struct wr_span *span, size_t units)
 bool wr_span_resize(struct wr_span *span, size_t size) {
   struct wr_spans *spans = span->spans;
   size_t lead = (size_t)(span->user - span->base);
-  size_t usable = wr_bits_up(size, spans->page);
-  size_t end = lead + usable, before;
+  size_t end = wr_bits_up(lead + size, spans->page), before;
   bool allowed;
   if (size > WR_SPAN_MAX ||
       (end > wr_extent_length(span) && !lengthen(spans, span, wr_extent_units(spans, end))))
@@ -291,7 +300,7 @@ bool wr_span_resize(struct wr_span *span, size_t size) {
     span->dirty = wr_bits_max(span->dirty, end);
   }
   if (allowed)
-    span->usable = usable;
+    span->usable = end - lead;
   wr_lock_give(&spans->lock);
   return allowed;
 }
@@ -301,8 +310,8 @@ static void note_move(struct wr_spans *spans, struct wr_span *from, struct wr_sp
                       size_t bytes) {
   wr_lock_take(&spans->lock);
   wr_keep_count_active(spans);
-  /* What is before the block, or was behind it once, is there still. */
-  if (from->user == from->base && from->dirty <= bytes) {
+  /* What is before the block's first page, or was behind it once, is there still. */
+  if ((size_t)(from->user - from->base) < spans->page && from->dirty <= bytes) {
     wr_keep_set_touched(spans, from, 0);
     from->dirty = 0;
   }
@@ -311,12 +320,10 @@ static void note_move(struct wr_spans *spans, struct wr_span *from, struct wr_sp
   wr_lock_give(&spans->lock);
 }
 
-/* Gives up a payload of which `bytes` are not mapped any more. */
+/* Gives up a payload of whose span the first `bytes` are not mapped any more. */
 static void lose(struct wr_spans *spans, struct wr_span *span, size_t bytes) {
-  char *hole = span->user, *end = span->base + wr_extent_length(span);
   wr_counter_sub(&spans->source->mapped, bytes);
-  (void)wr_source_unmap(spans->source, span->base, (size_t)(hole - span->base));
-  (void)wr_source_unmap(spans->source, hole + bytes, (size_t)(end - (hole + bytes)));
+  (void)wr_source_unmap(spans->source, span->base + bytes, wr_extent_length(span) - bytes);
   wr_lock_take(&spans->lock);
   wr_keep_count_active(spans);
   wr_keep_set_touched(spans, span, 0);
@@ -324,18 +331,38 @@ static void lose(struct wr_spans *spans, struct wr_span *span, size_t bytes) {
   wr_lock_give(&spans->lock);
 }
 
-int wr_span_move(struct wr_span *from, struct wr_span *to) {
+/* Makes a payload of `size` bytes begin so far from its span's start, and keeps its end. Whether
+ * there was room for that, without which it is as it was. */
+static bool set_lead(struct wr_span *span, size_t lead, size_t size) {
+  struct wr_spans *spans = span->spans;
+  char *user = span->user;
+  size_t usable = span->usable;
+  wr_lock_take(&spans->lock);
+  span->user = span->base + lead;
+  span->usable = (size_t)(user + usable - span->user);
+  wr_lock_give(&spans->lock);
+  if (span->usable >= size || wr_span_resize(span, size))
+    return true;
+  wr_lock_take(&spans->lock);
+  span->user = user;
+  span->usable = usable;
+  wr_lock_give(&spans->lock);
+  return false;
+}
+
+int wr_span_move(struct wr_span *from, struct wr_span *to, size_t size) {
   struct wr_spans *spans = from->spans;
-  size_t bytes = from->usable, there;
+  size_t skew = (uintptr_t)from->user & (spans->page - 1);
+  size_t bytes = skew + from->usable, there;
   int error = wr_source_may_move(spans->source)
-                  ? wr_source_resident(spans->source, to->user, spans->page, &there)
+                  ? wr_source_resident(spans->source, to->base, spans->page, &there)
                   : ENOMEM;
   if (error != 0)
     return error;
   /* Not touched and yet resident: then it is locked. */
-  if (there > 0)
+  if (there > 0 || !set_lead(to, skew, size))
     return EAGAIN;
-  error = wr_source_move(spans->source, from->user, to->user, bytes);
+  error = wr_source_move(spans->source, from->user - skew, to->base, bytes);
   if (error == 0)
     note_move(spans, from, to, bytes);
   else if (error == ENOTRECOVERABLE)
@@ -345,7 +372,7 @@ int wr_span_move(struct wr_span *from, struct wr_span *to) {
 
 void *wr_span_take_own(struct wr_spans *spans, size_t size) {
   size_t stale;
-  struct wr_span *span = wr_span_take(spans, size, 1, &stale);
+  struct wr_span *span = wr_span_take(spans, size, spans->page, &stale);
   void *address;
   if (span == NULL)
     return NULL;

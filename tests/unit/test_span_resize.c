@@ -27,12 +27,14 @@ static struct wr_span *take(size_t size) {
 
 static bool resize(struct wr_span *span, size_t size) {
   char *user = span->user;
-  size_t usable = span->usable;
+  size_t usable = span->usable, lead = (size_t)(user - span->base);
   bool done = wr_span_resize(span, size);
   wr_span_check(spans);
   ck_assert_ptr_eq(span->user, user);
-  ck_assert_uint_eq(span->usable, done ? wr_bits_up(size, fake.page) : usable);
-  ck_assert_uint_le(span->usable, wr_extent_length(span));
+  if (done)
+    usable = wr_bits_up(lead + size, fake.page) - lead;
+  ck_assert_uint_eq(span->usable, usable);
+  ck_assert_uint_le(lead + span->usable, wr_extent_length(span));
   return done;
 }
 
@@ -47,7 +49,7 @@ START_TEST(within_the_range) {
     begin(*page, SIZE_MAX);
     span = take(17 * 64 * KIB + 1);
     room = wr_extent_length(span);
-    ck_assert(resize(span, room));
+    ck_assert(resize(span, room - (size_t)(span->user - span->base)));
     ck_assert_uint_eq(wr_keep_active(spans), room);
     ck_assert(resize(span, 100000));
     /* What was touched stays counted. */
@@ -267,8 +269,8 @@ static int move(size_t from, size_t to) {
   moved_to = take(to);
   fake_touch(moved_from->user, from);
   for (size_t i = 0; i < from; i += 4096)
-    memset(moved_from->user + i, (int)(i >> 12), 4096);
-  return wr_span_move(moved_from, moved_to);
+    memset(moved_from->user + i, (int)(i >> 12), wr_bits_min(from - i, 4096));
+  return wr_span_move(moved_from, moved_to, to);
 }
 
 START_TEST(pages_move) {
@@ -288,6 +290,26 @@ START_TEST(pages_move) {
 }
 END_TEST
 
+START_TEST(pages_move_wherever_the_blocks_begin) {
+  static const size_t over[] = {0, 1, 100, 2048, 4000, 4095};
+  for (size_t i = 0; i < 36; i++) {
+    size_t from = MIB + over[i / 6], to = 2 * MIB + over[i % 6];
+    begin(4096, SIZE_MAX);
+    ck_assert_int_eq(move(from, to), 0);
+    wr_span_check(spans);
+    ck_assert_uint_eq((uintptr_t)moved_to->user % 4096, (uintptr_t)moved_from->user % 4096);
+    ck_assert_uint_eq((uintptr_t)(moved_to->user + moved_to->usable) % 4096, 0);
+    ck_assert_uint_ge(moved_to->usable, to);
+    ck_assert(moved_to->user + moved_to->usable <= moved_to->base + wr_extent_touched(moved_to));
+    for (size_t at = 0; at < from; at += 4096)
+      ck_assert_int_eq(moved_to->user[at], (char)(at >> 12));
+    fake_give(moved_from);
+    ck_assert_uint_eq(retained(), 0);
+    fake_give(moved_to);
+  }
+}
+END_TEST
+
 START_TEST(pages_behind_the_block_stay) {
   size_t stale;
   begin(4096, SIZE_MAX);
@@ -296,7 +318,7 @@ START_TEST(pages_behind_the_block_stay) {
   ck_assert(resize(moved_from, MIB));
   (void)take(64 * KIB);
   moved_to = take(4 * MIB);
-  ck_assert_int_eq(wr_span_move(moved_from, moved_to), 0);
+  ck_assert_int_eq(wr_span_move(moved_from, moved_to, 4 * MIB), 0);
   ck_assert_uint_eq(fake_call(FAKE_MOVE, 0)->length, MIB);
   ck_assert_int_eq(moved_to->user[MIB - 1], (char)0xa5);
   ck_assert_int_eq(moved_to->user[MIB], 0);
@@ -360,6 +382,7 @@ UNIT_SUITE(span_resize, within_the_range, not_into_what_is_in_use,
            not_into_retained_memory_that_is_used_again, what_was_written_is_not_taken_for_zero,
            not_where_another_of_that_length_is_there,
            what_was_lengthened_serves_others_when_it_is_free,
-           where_no_two_are_alike_all_memory_serves, pages_move, pages_behind_the_block_stay,
+           where_no_two_are_alike_all_memory_serves, pages_move,
+           pages_move_wherever_the_blocks_begin, pages_behind_the_block_stay,
            locked_pages_do_not_move, pages_that_cannot_move_stay,
            a_target_that_is_lost_is_forgotten, pages_move_a_thousand_times_at_most)
