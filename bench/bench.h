@@ -19,7 +19,6 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,6 +30,9 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#ifndef __cplusplus
+#include <stdatomic.h>
+#endif
 
 /* The step at which a workload writes when it "writes every page". */
 #define BENCH_PAGE 4096u
@@ -245,7 +247,7 @@ static inline void *bench_take(size_t size) {
 
 /* One byte in every page, and the last byte, so that a block that straddles pages counts whole. */
 static inline void bench_touch(void *block, size_t size) {
-  volatile unsigned char *bytes = block;
+  volatile unsigned char *bytes = (volatile unsigned char *)block;
   for (size_t at = 0; at < size; at += BENCH_PAGE)
     bytes[at] = (unsigned char)at;
   if (size > 0)
@@ -374,6 +376,9 @@ static inline void bench_mark(unsigned which) {
   errno = saved;
 }
 
+/* What follows is in C's own terms for atomics; C++ has its standard library for that. */
+#ifndef __cplusplus
+
 /* ---- handing over between threads without allocating ---- */
 
 static inline void bench_futex(_Atomic uint32_t *word, int operation, uint32_t value) {
@@ -501,5 +506,7 @@ static inline struct bench_measured bench_course_run(struct bench_course *course
   uint64_t now = bench_now();
   return (struct bench_measured){bench_faults(RUSAGE_SELF) - before.faults, now - before.ns};
 }
+
+#endif /* not C++ */
 
 #endif

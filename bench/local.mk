@@ -52,6 +52,7 @@ bench_xmalloc_SOURCES = bench/xmalloc.c bench/bench.h
 EXTRA_DIST += \
   bench/README.md \
   bench/compare \
+  bench/endpoints \
   bench/programs/large_c.py \
   bench/programs/objects.js \
   bench/programs/objects.py \
@@ -61,10 +62,16 @@ EXTRA_DIST += \
   bench/weirbench/__init__.py \
   bench/weirbench/aims.py \
   bench/weirbench/arms.py \
+  bench/weirbench/bed.py \
+  bench/weirbench/both_ends.py \
   bench/weirbench/cells.py \
+  bench/weirbench/choosing.py \
   bench/weirbench/command.py \
+  bench/weirbench/counting.py \
   bench/weirbench/facts.py \
   bench/weirbench/general.py \
+  bench/weirbench/isolation.py \
+  bench/weirbench/messages.py \
   bench/weirbench/progress.py \
   bench/weirbench/running.py \
   bench/weirbench/stats.py \
