@@ -58,7 +58,8 @@ enum bench_kind {
   BENCH_COUNT,  /* a whole number */
   BENCH_BYTES,  /* a number of bytes, with an optional K, M or G */
   BENCH_SWITCH, /* present or not; takes no value */
-  BENCH_WORD    /* one of a few words; the value becomes its index */
+  BENCH_WORD,   /* one of a few words; the value becomes its index */
+  BENCH_TEXT    /* any text; the value becomes its address, and is 0 without the option */
 };
 
 struct bench_option {
@@ -116,7 +117,10 @@ static inline void bench_help(const char *about, const struct bench_option *opti
          operands != NULL ? operands : "", about);
   for (size_t i = 0; i < count; i++) {
     const struct bench_option *o = &options[i];
-    const char *kind = o->kind == BENCH_COUNT ? "N" : o->kind == BENCH_BYTES ? "BYTES" : "";
+    const char *kind = o->kind == BENCH_COUNT   ? "N"
+                       : o->kind == BENCH_BYTES ? "BYTES"
+                       : o->kind == BENCH_TEXT  ? "TEXT"
+                                                : "";
     char left[64];
     snprintf(left, sizeof left, "--%s %s", o->name, o->kind == BENCH_WORD ? o->words : kind);
     printf("  %-28s %s", left, o->help);
@@ -131,6 +135,10 @@ static inline void bench_set(const struct bench_option *o, const char *text) {
   if (o->kind == BENCH_WORD) {
     if (!bench_read_word(text, o->words, o->value))
       bench_stop(2, "--%s: '%s' is not one of %s", o->name, text, o->words);
+    return;
+  }
+  if (o->kind == BENCH_TEXT) {
+    *o->value = (uint64_t)(uintptr_t)text;
     return;
   }
   if (!bench_read_number(text, o->kind == BENCH_BYTES, o->value))

@@ -49,6 +49,15 @@ bench_startup_SOURCES = bench/startup.c bench/bench.h
 bench_threadchurn_SOURCES = bench/threadchurn.c bench/bench.h
 bench_xmalloc_SOURCES = bench/xmalloc.c bench/bench.h
 
+# The beds, each where configure found its middleware (m4/beds.m4).
+if BED_ROUNDTRIP
+noinst_PROGRAMS += bench/roundtrip
+endif
+bench_roundtrip_SOURCES = bench/roundtrip.cc bench/bench.h bench/endpoint.h bench/link.h \
+  bench/middleware.h
+bench_roundtrip_CXXFLAGS = $(CXX_STANDARD) $(AM_CXXFLAGS) $(ROUNDTRIP_CFLAGS)
+bench_roundtrip_LDADD = $(ROUNDTRIP_LIBS)
+
 EXTRA_DIST += \
   bench/README.md \
   bench/compare \
