@@ -76,11 +76,12 @@ class Part:
 
 
 class Bed:
-    """`commands`: role to words; `services`: lists of words; `variables`: for the endpoints only;
-    `trace`: prefix of the files for strace's output, or None."""
+    """`programs`: the folder of those that were built; `commands`: role to words; `services`: lists
+    of words; `variables`: for the endpoints only; `trace`: prefix of the files for strace's output,
+    or None."""
 
-    def __init__(self, commands, services, variables, trace, limit):
-        self.commands, self.services = commands, services
+    def __init__(self, programs, commands, services, variables, trace, limit):
+        self.programs, self.commands, self.services = programs, commands, services
         self.variables, self.trace, self.limit = variables, trace, limit
         self.parts = []
 
@@ -93,8 +94,8 @@ class Bed:
                 self._end()
 
     def _run(self, folder):
-        common = {**os.environ, "BENCH_FOLDER": folder, "ROS_HOME": folder,
-                  "ROS_LOG_DIR": os.path.join(folder, "log")}
+        common = {**os.environ, "BENCH_FOLDER": folder, "BENCH_PROGRAMS": self.programs,
+                  "ROS_HOME": folder, "ROS_LOG_DIR": os.path.join(folder, "log")}
         deadline = time.monotonic() + self.limit
         for number, words in enumerate(self.services, 1):
             self.parts.append(Part(f"service {number}", words, folder, common))

@@ -66,7 +66,7 @@ def roundtrip():
 
 BEDS = [
     Bed("roundtrip", "Round trip: serialise, send, take, deserialise, and back", roundtrip,
-        built=["roundtrip"], packages="libfastcdr-dev"),
+        built=["roundtrip", ".libs/libroundtrip.so"], packages="libfastcdr-dev"),
 ]
 NAMES = tuple(bed.name for bed in BEDS)
 
