@@ -17,15 +17,33 @@ complain() {
 
 # A number that stands in the command line of no other process.
 odd=$$.$(date +%N)
-marked="sleep.[9]$odd" # as a pattern that does not find itself
+
+# Is one of the sleepers below there? Its argument is the number and no more; as a pattern, so that
+# this does not find itself.
+sleeping() {
+  cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n' | grep -qx "[9]$odd"
+}
+
+# Wait up to five seconds for a command to succeed.
+soon() {
+  tries=0
+  until "$@" || [ $tries = 50 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+  done
+  [ $tries != 50 ]
+}
+
+cleared() {
+  ! sleeping && ! ls -d "$work"/weir-bed-* >/dev/null 2>&1
+}
 
 endpoints() {
   TMPDIR=$work "$python" "$srcdir/bench/endpoints" "$@" >"$work/out" 2>"$work/err"
 }
 
 nothing_stays() {
-  grep -l "$marked" /proc/[0-9]*/cmdline 2>/dev/null | grep -q . &&
-    complain "$1: a process has stayed"
+  sleeping && complain "$1: a process has stayed"
   ls -d "$work"/weir-bed-* >/dev/null 2>&1 && complain "$1: a folder has stayed"
 }
 
@@ -67,24 +85,11 @@ for how in TERM INT KILL; do
   TMPDIR=$work "$python" "$srcdir/bench/endpoints" --ping "$hangs" --echo "$hangs" \
     --service "$hangs" >"$work/out" 2>"$work/err" &
   pid=$!
-  tries=0
-  until grep -l "^$marked" /proc/[0-9]*/cmdline 2>/dev/null | grep -q . || [ $tries = 100 ]; do
-    sleep 0.1
-    tries=$((tries + 1))
-  done
+  soon sleeping || complain "$how: nothing was started"
   # A shell's background commands ignore SIGINT, unless they set it themselves, as this one does.
   kill -$how $pid
   wait $pid 2>/dev/null && complain "$how: status 0"
-  tries=0
-  while grep -l "$marked" /proc/[0-9]*/cmdline 2>/dev/null | grep -q . && [ $tries != 50 ]; do
-    sleep 0.1
-    tries=$((tries + 1))
-  done
-  tries=0
-  while ls -d "$work"/weir-bed-* >/dev/null 2>&1 && [ $tries != 50 ]; do
-    sleep 0.1
-    tries=$((tries + 1))
-  done
+  soon cleared
   nothing_stays "$how"
 done
 
