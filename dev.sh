@@ -13,6 +13,8 @@ usage: ./dev.sh COMMAND
                      the address, undefined-behaviour and thread sanitizers, and make distcheck
   compare [ARG...]   build, and run the benchmarks under several allocators side by side; the
                      arguments go to bench/compare (--help tells which there are)
+  messages [ARG...]  the same with two endpoints that pass messages over real middleware: build
+                     with all that this needs, and run bench/compare --suite messages
 
 What is needed is installed first, from the distribution's packages (as root or with sudo).
 What each step prints goes to build/logs/.
@@ -23,12 +25,14 @@ USAGE
 
 build_packages=(gcc g++ make autoconf automake libtool pkg-config libc6-dev)
 check_packages=(check libjansson-dev strace python3)
-# Programs that tests run preloaded or need, and that are left out where they are not.
 other_mallocs=(libjemalloc2 'libmimalloc2.0|libmimalloc3|libmimalloc2' \
   'libtcmalloc-minimal4|libtcmalloc-minimal4t64')
+# What the beds are built with and run: benchmarks over real middleware (m4/beds.m4).
+bed_packages=(libfastcdr-dev)
+# Programs that tests run preloaded or need, and that are left out where they are not.
 check_extras=(git cmake perl nodejs redis-server redis-tools valgrind "${other_mallocs[@]}" \
   librcutils-dev librosidl-runtime-c-cpp-dev rosidl-generator-c-cpp rosidl-tools \
-  python3-ament-index ament-cmake)
+  python3-ament-index ament-cmake "${bed_packages[@]}")
 compare_packages=(strace python3)
 compare_extras=("${other_mallocs[@]}")
 
@@ -65,6 +69,8 @@ choose() {
   return 1
 }
 
+installed= # was anything, so that configure has to look again?
+
 # install NEEDED... -- EXTRA...: what is needed must come; an extra is left out with a line.
 install() {
   local needed=() extra=() spec name names=()
@@ -80,6 +86,7 @@ install() {
     return 0
   fi
 
+  installed=yes
   stage 'package lists' apt_get update || true
   if [[ ${#needed[@]} -gt 0 ]]; then
     stage "install ${needed[*]}" apt_get install -y --no-install-recommends "${needed[@]}" ||
@@ -132,7 +139,8 @@ failed() {
 bootstrap() {
   if [[ -x configure && -f Makefile.in ]]; then
     [[ -n $(find . -path ./build -prune -o \( -name configure.ac -o -name Makefile.am \
-      -o -name local.mk -o -name weir.m4 \) -newer configure -print -quit) ]] || return 0
+      -o -name local.mk -o -name weir.m4 -o -name beds.m4 \) -newer configure \
+      -print -quit) ]] || return 0
   fi
   stage bootstrap autoreconf -fi || failed
 }
@@ -142,7 +150,8 @@ configure_in() {
   local folder=$1 arguments
   shift
   arguments=$(printf '%q ' "$@")
-  [[ -x $folder/config.status && $(cat "$folder/arguments" 2>/dev/null) == "$arguments" ]] && return
+  [[ -z $installed && -x $folder/config.status &&
+    $(cat "$folder/arguments" 2>/dev/null) == "$arguments" ]] && return
   mkdir -p "$folder"
   (cd "$folder" && "$OLDPWD/configure" "$@") || return
   echo "$arguments" >"$folder/arguments"
@@ -200,16 +209,17 @@ check() {
   stage tests in_folder build -j "$jobs" check || failed build
   counted=$(sed -n '/^Running suite/,/^[0-9]*%: Checks/p' build/tests/unit/unit.log)
 
-  variant full-checks '$(core_tests)' --enable-checks=full
+  # The other variants are about weir: none of their tests starts a benchmark.
+  variant full-checks '$(core_tests)' --enable-checks=full --without-beds
 
   # weir does not take its memory from the libc: a leak that the sanitizer sees is Check's own.
   export ASAN_OPTIONS=detect_leaks=0
   variant address '$(core_tests)' --enable-checks=full --enable-sanitize=address,undefined \
-    CFLAGS='-g -O1'
+    --without-beds CFLAGS='-g -O1'
   unset ASAN_OPTIONS
 
   if thread_sanitizer_runs; then
-    variant thread '$(stress_tests)' --enable-sanitize=thread CFLAGS='-g -O1'
+    variant thread '$(stress_tests)' --enable-sanitize=thread --without-beds CFLAGS='-g -O1'
   else
     echo "left out: ThreadSanitizer, whose programs do not start on this machine"
   fi
@@ -226,6 +236,11 @@ case ${1:-} in
     shift
     build "${compare_packages[@]}" -- "${compare_extras[@]}"
     exec bench/compare --suite quick --build build "$@"
+    ;;
+  messages)
+    shift
+    build "${compare_packages[@]}" -- "${compare_extras[@]}" "${bed_packages[@]}"
+    exec bench/compare --suite messages --build build "$@"
     ;;
   -h | --help | help) usage ;;
   *)

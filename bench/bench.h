@@ -19,7 +19,6 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,6 +30,9 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#ifndef __cplusplus
+#include <stdatomic.h>
+#endif
 
 /* The step at which a workload writes when it "writes every page". */
 #define BENCH_PAGE 4096u
@@ -56,7 +58,8 @@ enum bench_kind {
   BENCH_COUNT,  /* a whole number */
   BENCH_BYTES,  /* a number of bytes, with an optional K, M or G */
   BENCH_SWITCH, /* present or not; takes no value */
-  BENCH_WORD    /* one of a few words; the value becomes its index */
+  BENCH_WORD,   /* one of a few words; the value becomes its index */
+  BENCH_TEXT    /* any text; the value becomes its address, and is 0 without the option */
 };
 
 struct bench_option {
@@ -114,7 +117,10 @@ static inline void bench_help(const char *about, const struct bench_option *opti
          operands != NULL ? operands : "", about);
   for (size_t i = 0; i < count; i++) {
     const struct bench_option *o = &options[i];
-    const char *kind = o->kind == BENCH_COUNT ? "N" : o->kind == BENCH_BYTES ? "BYTES" : "";
+    const char *kind = o->kind == BENCH_COUNT   ? "N"
+                       : o->kind == BENCH_BYTES ? "BYTES"
+                       : o->kind == BENCH_TEXT  ? "TEXT"
+                                                : "";
     char left[64];
     snprintf(left, sizeof left, "--%s %s", o->name, o->kind == BENCH_WORD ? o->words : kind);
     printf("  %-28s %s", left, o->help);
@@ -129,6 +135,10 @@ static inline void bench_set(const struct bench_option *o, const char *text) {
   if (o->kind == BENCH_WORD) {
     if (!bench_read_word(text, o->words, o->value))
       bench_stop(2, "--%s: '%s' is not one of %s", o->name, text, o->words);
+    return;
+  }
+  if (o->kind == BENCH_TEXT) {
+    *o->value = (uint64_t)(uintptr_t)text;
     return;
   }
   if (!bench_read_number(text, o->kind == BENCH_BYTES, o->value))
@@ -245,7 +255,7 @@ static inline void *bench_take(size_t size) {
 
 /* One byte in every page, and the last byte, so that a block that straddles pages counts whole. */
 static inline void bench_touch(void *block, size_t size) {
-  volatile unsigned char *bytes = block;
+  volatile unsigned char *bytes = (volatile unsigned char *)block;
   for (size_t at = 0; at < size; at += BENCH_PAGE)
     bytes[at] = (unsigned char)at;
   if (size > 0)
@@ -374,6 +384,9 @@ static inline void bench_mark(unsigned which) {
   errno = saved;
 }
 
+/* What follows is in C's own terms for atomics; C++ has its standard library for that. */
+#ifndef __cplusplus
+
 /* ---- handing over between threads without allocating ---- */
 
 static inline void bench_futex(_Atomic uint32_t *word, int operation, uint32_t value) {
@@ -501,5 +514,7 @@ static inline struct bench_measured bench_course_run(struct bench_course *course
   uint64_t now = bench_now();
   return (struct bench_measured){bench_faults(RUSAGE_SELF) - before.faults, now - before.ns};
 }
+
+#endif /* not C++ */
 
 #endif

@@ -49,22 +49,46 @@ bench_startup_SOURCES = bench/startup.c bench/bench.h
 bench_threadchurn_SOURCES = bench/threadchurn.c bench/bench.h
 bench_xmalloc_SOURCES = bench/xmalloc.c bench/bench.h
 
+# The beds, each where configure found its middleware (m4/beds.m4).
+if BED_ROUNDTRIP
+noinst_PROGRAMS += bench/roundtrip
+noinst_LTLIBRARIES += bench/libroundtrip.la
+endif
+bench_roundtrip_SOURCES = bench/roundtrip.cc bench/bench.h bench/endpoint.h bench/link.h \
+  bench/middleware.h
+bench_roundtrip_CXXFLAGS = $(CXX_STANDARD) $(AM_CXXFLAGS) $(ROUNDTRIP_CFLAGS)
+bench_roundtrip_LDADD = $(ROUNDTRIP_LIBS)
+# With a path to be installed at, which it never is, it becomes a library that can be loaded.
+bench_libroundtrip_la_SOURCES = bench/roundtrip_python.cc bench/bench.h bench/link.h \
+  bench/middleware.h
+bench_libroundtrip_la_CXXFLAGS = $(CXX_STANDARD) $(AM_CXXFLAGS) $(ROUNDTRIP_CFLAGS)
+bench_libroundtrip_la_LDFLAGS = -module -avoid-version -shared -rpath $(abs_builddir)/bench
+bench_libroundtrip_la_LIBADD = $(ROUNDTRIP_LIBS)
+
 EXTRA_DIST += \
   bench/README.md \
   bench/compare \
+  bench/endpoints \
   bench/programs/large_c.py \
   bench/programs/objects.js \
   bench/programs/objects.py \
   bench/programs/redis_load.sh \
   bench/programs/tables.sql \
   bench/programs/text.pl \
+  bench/roundtrip.py \
   bench/weirbench/__init__.py \
   bench/weirbench/aims.py \
   bench/weirbench/arms.py \
+  bench/weirbench/bed.py \
+  bench/weirbench/both_ends.py \
   bench/weirbench/cells.py \
+  bench/weirbench/choosing.py \
   bench/weirbench/command.py \
+  bench/weirbench/counting.py \
   bench/weirbench/facts.py \
   bench/weirbench/general.py \
+  bench/weirbench/isolation.py \
+  bench/weirbench/messages.py \
   bench/weirbench/progress.py \
   bench/weirbench/running.py \
   bench/weirbench/stats.py \

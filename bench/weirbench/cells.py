@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from . import stats
 
 KIB, MIB = 1 << 10, 1 << 20
+ROLES = ("ping", "echo")  # the endpoints of a bed
 MARK = 64 * MIB  # weir's default mark; a message beyond it may fault
 
 SIZES = [64, 4 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 15 * MIB // 2, 8 * MIB + 64, 32 * MIB]
@@ -28,6 +29,9 @@ class Cell:
     payload: int = 0  # bytes live at once
     needs_kib: int = 0  # memory without which the cell is left out
     needs: list = field(default_factory=list)  # and programs without which it is
+    built: list = field(default_factory=list)  # programs of ours that are not built everywhere
+    modules: list = field(default_factory=list)  # modules of the system's own Python
+    packages: str = ""  # what to install where any of that is missing
     tags: list = field(default_factory=list)
 
     @property
@@ -45,6 +49,13 @@ SHOWS = {
     "faults_per_iteration": ("Page faults per message", stats.per_message),
     "calls_per_message": ("Memory system calls per message", stats.per_message),
     "ns_median": ("Time per message", stats.duration),
+    "ping_faults_per_message": ("Page faults per message, ping", stats.per_message),
+    "echo_faults_per_message": ("Page faults per message, echo", stats.per_message),
+    "ping_calls_per_message": ("Memory system calls per message, ping", stats.per_message),
+    "echo_calls_per_message": ("Memory system calls per message, echo", stats.per_message),
+    "ns_p50": ("Time per round trip, p50", stats.duration),
+    "ping_rss_peak_kib": ("Peak RSS, ping", stats.kib),
+    "echo_rss_peak_kib": ("Peak RSS, echo", stats.kib),
     "ns_per_op": ("Time per operation", stats.duration),
     "rss_peak_kib": ("Peak RSS", stats.kib),
     "rss_before_kib": ("RSS before", stats.kib),

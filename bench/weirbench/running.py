@@ -5,18 +5,15 @@ machine that warms up or is disturbed treats all of them alike."""
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import tempfile
 import time
 
-from . import stats
+from . import counting, stats
+from .cells import ROLES
 
-KINDS = ("brk", "mmap", "munmap", "madvise", "mprotect", "mremap")
 CORES = len(os.sched_getaffinity(0))
-MARK_BEGIN, MARK_END = 0x77656972, 0x77656973  # as in bench.h
-CALL = re.compile(r"^(?:\[pid +)?\d*\]? *(\w+)\((?:PRIO_PROCESS, (\d+))?")
 
 # What a program's line repeats of its command line, which is no result.
 PARAMETERS = {"size", "live", "iterations", "warmup", "rounds", "pause_ms", "history", "seed",
@@ -24,45 +21,16 @@ PARAMETERS = {"size", "live", "iterations", "warmup", "rounds", "pause_ms", "his
               "hot_size", "hot_live", "settle_ms", "live_mib", "runs", "at_once", "backlog", "big",
               "big_every", "consumers", "count", "generations", "group", "keep", "left", "limit",
               "loops", "messages", "objects", "payload", "percent", "producers", "scale", "vectors",
-              "writes"}
+              "writes", "hz"}
 
 
 # These start a command, and the arm's environment is for that and not for themselves.
-LAUNCHERS = ("startup", "program")
+LAUNCHERS = ("startup", "program", "endpoints")
+HERE = os.path.dirname(os.path.realpath(__file__))
 
 
 class Failure(Exception):
     """A run that gave no figures; the text says why."""
-
-
-def strace_problem():
-    """Why system calls cannot be counted here, or None."""
-    if not shutil.which("strace"):
-        return "strace is not installed"
-    trial = ["strace", "--seccomp-bpf", "-f", "-e", "trace=getpriority", "-o", os.devnull, "true"]
-    try:
-        run = subprocess.run(trial, capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    if run.returncode != 0:
-        return "strace: " + (run.stderr.strip().splitlines() or ["no permission"])[-1]
-    return None
-
-
-def steady_calls(lines):
-    """Count the memory calls of all threads between the two marks."""
-    counts = dict.fromkeys(KINDS, 0)
-    steady = False
-    for line in lines:
-        found = CALL.match(line)
-        if not found:
-            continue
-        if found[1] == "getpriority":
-            mark = int(found[2] or 0)
-            steady = mark == MARK_BEGIN or (steady and mark != MARK_END)
-        elif steady and found[1] in counts:
-            counts[found[1]] += 1
-    return counts
 
 
 class Bench:
@@ -76,19 +44,32 @@ class Bench:
     def _command(self, cell, arm, by_option):
         program = os.path.join(self.folder, cell.program)
         arguments = [str(argument) for argument in cell.arguments]
+        if cell.program == "endpoints":
+            program = os.path.join(HERE, os.pardir, cell.program)
+            limit = str(int(self.limit(cell) - 10))
+            arguments = ["--programs", self.folder, "--limit", limit, *arguments]
         if cell.program not in LAUNCHERS:
             return [program, *arguments]
         words = [program, *by_option(cell, arm), *arguments]
         return words + ["--", shutil.which("true") or "true"] * (cell.program == "startup")
 
     @staticmethod
-    def _options(cell, arm):
+    def limit(cell):
+        """Seconds after which a run is taken to hang."""
+        return 60 + 20 * cell.seconds
+
+    @staticmethod
+    def _variables(cell, arm):
         variables = arm.variables()
         if cell.program == "program":
             # A program may bring an allocator of its own as a library, as some redis-server does;
             # where the arm has none to put before that, libc's is the one that is meant.
             variables.setdefault("LD_PRELOAD", "libc.so.6")
-        return [word for key, value in variables.items() for word in ("-E", f"{key}={value}")]
+        return variables
+
+    def _options(self, cell, arm):
+        return [word for key, value in self._variables(cell, arm).items()
+                for word in ("-E", f"{key}={value}")]
 
     def start(self, cell, arm):
         environment = self.environment
@@ -100,10 +81,13 @@ class Bench:
                                 stderr=subprocess.PIPE, text=True)
 
     def start_counted(self, cell, arm, output):
-        trace = "trace=" + ",".join(KINDS + ("getpriority",))
-        command = ["strace", "--seccomp-bpf", "-f", "-qq", "-e", trace, "-e", "signal=none",
-                   "-o", output, *self._options(cell, arm),
-                   *self._command(cell, arm, lambda *_: [])]
+        """Traced by strace, which writes to `output`, or to a file for each endpoint."""
+        if cell.program == "endpoints":
+            command = self._command(cell, arm, lambda *about: ["--trace", output,
+                                                               *self._options(*about)])
+        else:
+            command = counting.strace(output, self._variables(cell, arm))
+            command += self._command(cell, arm, lambda *_: [])
         return subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -131,7 +115,7 @@ class Results:
 
     def __init__(self, cells, arms):
         self.values = [{arm.name: {} for arm in arms} for _ in cells]
-        self.calls = [{} for _ in cells]  # arm name: counts by kind
+        self.calls = [{} for _ in cells]  # arm name: counts by kind, or role: counts by kind
         self.failures = {}  # (cell name, arm name): why
 
     def add(self, index, arm, line):
@@ -143,6 +127,13 @@ class Results:
                         and name not in PARAMETERS:
                     self.values[index][arm.name].setdefault(name, []).append(part)
 
+    def add_calls(self, index, arm, cell, counts):
+        """`counts`: role to counts by kind; one role of no name where there is but one process."""
+        self.calls[index][arm.name] = counts.get("", counts)
+        for role, by_kind in counts.items():
+            key = f"{role}_calls_per_message" if role else "calls_per_message"
+            self.values[index][arm.name][key] = [sum(by_kind.values()) / cell.messages]
+
     def spread(self, index, arm_name, key):
         values = self.values[index].get(arm_name, {}).get(key)
         return stats.Spread.of(values) if values else None
@@ -152,20 +143,21 @@ class Campaign:
     """All runs of a suite. `budget` is the number of seconds after which no further repetition is
     begun, once there are two; None for no limit."""
 
-    def __init__(self, bench, cells, arms, reps, counting, progress, budget=None):
+    def __init__(self, bench, cells, arms, reps, counted, progress, budget=None, separate=True):
         self.bench, self.cells, self.arms = bench, cells, arms
-        self.reps, self.counting, self.progress = reps, counting, progress
+        self.reps, self.counted, self.progress = reps, counted, progress
+        self.separate = separate  # do two beds at once not see each other?
         self.budget, self.started = budget, time.monotonic()
         self.results = Results(cells, arms)
         self.done = 0  # repetitions
 
     @staticmethod
-    def plan(cells, arm_count, reps, counting):
+    def plan(cells, arm_count, reps, counting_too):
         """How many runs, and the guess at their time in seconds."""
         runs, seconds = 0, 0.0
         for cell in cells:
             timed = min(reps, cell.most_reps)
-            counted = 1 if counting and cell.messages else 0
+            counted = 1 if counting_too and cell.messages else 0
             runs += (timed + counted) * arm_count
             seconds += timed * arm_count * Campaign._share(cell, arm_count, False)
             seconds += counted * arm_count * Campaign._share(cell, arm_count, True)
@@ -186,7 +178,7 @@ class Campaign:
                 if rep < cell.most_reps:
                     self._round(index, cell, rep + index, counted=False)
             self.done += 1
-            if rep == 0 and self.counting:
+            if rep == 0 and self.counted:
                 for index, cell in enumerate(self.cells):
                     if cell.messages:
                         self._round(index, cell, index, counted=True)
@@ -201,9 +193,10 @@ class Campaign:
     def _groups(self, cell, order, counted):
         """Which arms run at once. Times want a machine to themselves, unless a long pause leaves
         room for all; counts do not depend on time."""
-        if cell.staggered:
+        apart = self.separate or cell.program != "endpoints"
+        if cell.staggered and apart:
             return [order]
-        step = CORES if counted else 1
+        step = CORES if counted and apart else 1
         return [order[at:at + step] for at in range(0, len(order), step)]
 
     def _round(self, index, cell, turn, counted):
@@ -231,15 +224,20 @@ class Campaign:
 
     def _finish(self, index, cell, arm, process, folder, counted):
         try:
-            line = self.bench.finish(process, 60 + 20 * cell.seconds)
+            line = self.bench.finish(process, self.bench.limit(cell))
         except Failure as failure:
             self.results.failures[cell.name, arm.name] = str(failure)
             return
         if not counted:
             self.results.add(index, arm, line)
             return
-        with open(os.path.join(folder, arm.name), encoding="utf-8", errors="replace") as lines:
-            counts = steady_calls(lines)
-        self.results.calls[index][arm.name] = counts
-        per_message = sum(counts.values()) / cell.messages
-        self.results.values[index][arm.name]["calls_per_message"] = [per_message]
+        trace = os.path.join(folder, arm.name)
+        if cell.program == "endpoints":
+            files = {role: f"{trace}.{role}" for role in ROLES}
+        else:
+            files = {"": trace}
+        counts = {role: counting.steady_calls(file) for role, file in files.items()}
+        if None in counts.values():
+            self.results.failures[cell.name, arm.name] = "its trace does not show a steady part"
+            return
+        self.results.add_calls(index, arm, cell, counts)

@@ -3,6 +3,7 @@
 arm. Faults come first, because they are exact and because they are what a node feels."""
 
 from . import cells as cells_module
+from . import messages
 from . import stats
 
 REFERENCE = "glibc"
@@ -86,5 +87,7 @@ class Tables:
         self.by_metric("reuse", "Payload reuse: take, write, free")
         self.by_metric("speed", "General speed")
         self.by_metric("programs", "Real programs")
+        for bed in messages.BEDS:
+            self.by_metric(bed.name, bed.heading)
         self.by_cell("burst", "Burst")
         self.by_cell("footprint", "Footprint and start")

@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# The benchmark programs and their runner work.
+# The benchmark programs and their runner work, and what the beds are to show holds.
 
+TESTS += tests/bench/endpoints.sh
 if REPLACE
 TESTS += tests/bench/programs.sh
+if BED_ROUNDTRIP
+TESTS += tests/bench/roundtrip.sh
 endif
-EXTRA_DIST += tests/bench/programs.sh
+endif
+EXTRA_DIST += \
+  tests/bench/endpoints.sh \
+  tests/bench/programs.sh \
+  tests/bench/roundtrip.sh \
+  tests/bench/steady.py

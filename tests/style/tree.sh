@@ -6,7 +6,7 @@
 cd "${srcdir:-.}" || exit 1
 
 own_files() {
-  find configure.ac Makefile.am dev.sh .ci m4/weir.m4 include src tests bench doc ./*.md \
+  find configure.ac Makefile.am dev.sh .ci m4/beds.m4 m4/weir.m4 include src tests bench doc ./*.md \
     -type f \( -name '*.[ch]' -o -name '*.cc' -o -name '*.hpp' -o -name '*.def' -o -name '*.map' -o -name '*.mk' \
     -o -name '*.am' -o -name '*.ac' -o -name '*.m4' -o -name '*.sh' -o -name '*.py' \
     -o -name '*.md' -o ! -name '*.*' \) -print | LC_ALL=C sort |

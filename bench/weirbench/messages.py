@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The messages suite: beds, each two endpoints that pass messages to and fro over real middleware,
+and what they need. bench/endpoints runs one; a bed's commands name programs of the build's bench
+folder, of the source's, or of the search path."""
+
+from dataclasses import dataclass, field
+
+from . import stats
+from .cells import KIB, MIB, Cell
+
+SHOWS = ["ping_faults_per_message", "echo_faults_per_message", "ping_calls_per_message",
+         "echo_calls_per_message", "ns_p50", "ping_rss_peak_kib", "echo_rss_peak_kib"]
+PYTHON = "/usr/bin/python3"  # the system's own, for which distributions package modules
+
+
+@dataclass
+class Bed:
+    name: str  # and the workload of its cells
+    heading: str
+    cells: callable
+    built: list = field(default_factory=list)  # programs that configure may leave out
+    needs: list = field(default_factory=list)  # commands
+    modules: list = field(default_factory=list)  # modules of PYTHON
+    packages: str = ""  # what to install where any of that is missing
+
+
+def pace(hz):
+    return f"{hz} Hz" if hz else "flat out"
+
+
+def cell(name, echo, ping, size, hz, messages, warmup, services=(), live=4, hurry_ns=0):
+    """A cell of a bed, for its list function. Both commands get --size, --messages and --warmup,
+    ping also --hz. `live`: about how many times its size a message takes in an endpoint that has
+    most of it; `hurry_ns`: about how long a message takes flat out."""
+    common = f" --size {size} --messages {messages} --warmup {warmup}"
+    arguments = [word for service in services for word in ("--service", service)]
+    arguments += ["--echo", echo + common, "--ping", f"{ping}{common} --hz {hz}"]
+    each = 1 / hz if hz else (hurry_ns or 50e3 + 2 * size) / 1e9
+    return Cell("", name, "endpoints", arguments, SHOWS, seconds=0.5 + (messages + warmup) * each,
+                messages=messages, payload=live * size, needs_kib=8 * live * size // KIB)
+
+
+def roundtrip():
+    """What rmw_zenoh does with a stamped byte array, in C++ and in Python: buffers in place, 4 x
+    the size + 64 KiB, or of the right size; fresh heaps, or one that had a large block before."""
+    def one(size, hz, messages, buffer="exact", large=(), transport="tcp", program="roundtrip"):
+        parts = [stats.size(size), buffer, pace(hz)]
+        parts += [transport] * (transport != "tcp") + ["Python"] * (program != "roundtrip")
+        parts += [f"large block before: {' and '.join(large)}"] * bool(large)
+        commands = {role: f"{program} --role {role} --transport {transport} --buffer {buffer}"
+                          f" --history {'large' if role in large else 'none'}"
+                    for role in ("ping", "echo")}
+        return cell(", ".join(parts), commands["echo"], commands["ping"], size, hz, messages,
+                    20 if hz == 10 else 100)
+
+    cells = [one(MIB, hz, messages, buffer) for hz, messages in ((10, 20), (200, 400), (0, 800))
+             for buffer in ("exact", "wide", "in-place")]
+    cells += [one(MIB, 200, 400, large=large) for large in (["ping"], ["echo"], ["ping", "echo"])]
+    for size in (64, 256 * KIB, 4 * MIB, 8 * MIB):
+        cells += [one(size, 10, 20), one(size, 50 if size > 4 * MIB else 200, 200)]
+    cells.append(one(MIB, 200, 400, transport="unix"))
+    cells += [one(MIB, hz, messages, program="roundtrip.py")
+              for hz, messages in ((10, 20), (200, 400))]
+    return cells
+
+
+BEDS = [
+    Bed("roundtrip", "Round trip: serialise, send, take, deserialise, and back", roundtrip,
+        built=["roundtrip", ".libs/libroundtrip.so"], packages="libfastcdr-dev"),
+]
+NAMES = tuple(bed.name for bed in BEDS)
+
+
+def messages():
+    found = []
+    for bed in BEDS:
+        for one in bed.cells():
+            one.workload, one.built, one.packages = bed.name, bed.built, bed.packages
+            one.needs, one.modules = [*one.needs, *bed.needs], bed.modules
+            found.append(one)
+    return found
