@@ -59,7 +59,14 @@ enum bench_kind {
   BENCH_BYTES,  /* a number of bytes, with an optional K, M or G */
   BENCH_SWITCH, /* present or not; takes no value */
   BENCH_WORD,   /* one of a few words; the value becomes its index */
-  BENCH_TEXT    /* any text; the value becomes its address, and is 0 without the option */
+  BENCH_TEXT,   /* any text; the value becomes its address, and is 0 without the option */
+  BENCH_TEXTS   /* the same several times; the value is the count of a struct bench_texts */
+};
+
+/* What an option of kind BENCH_TEXTS gathers, in order. */
+struct bench_texts {
+  uint64_t count; /* the option's value */
+  const char *texts[16];
 };
 
 struct bench_option {
@@ -67,7 +74,7 @@ struct bench_option {
   enum bench_kind kind;
   uint64_t *value; /* holds the default before bench_parse */
   uint64_t least, most;
-  const char *words; /* BENCH_WORD only: "same|other" */
+  const char *words; /* BENCH_WORD: "same|other"; else what stands for the value in --help */
   const char *help;
 };
 
@@ -117,12 +124,13 @@ static inline void bench_help(const char *about, const struct bench_option *opti
          operands != NULL ? operands : "", about);
   for (size_t i = 0; i < count; i++) {
     const struct bench_option *o = &options[i];
-    const char *kind = o->kind == BENCH_COUNT   ? "N"
-                       : o->kind == BENCH_BYTES ? "BYTES"
-                       : o->kind == BENCH_TEXT  ? "TEXT"
-                                                : "";
+    const char *kind = o->words != NULL                                  ? o->words
+                       : o->kind == BENCH_COUNT                          ? "N"
+                       : o->kind == BENCH_BYTES                          ? "BYTES"
+                       : o->kind == BENCH_TEXT || o->kind == BENCH_TEXTS ? "TEXT"
+                                                                         : "";
     char left[64];
-    snprintf(left, sizeof left, "--%s %s", o->name, o->kind == BENCH_WORD ? o->words : kind);
+    snprintf(left, sizeof left, "--%s %s", o->name, kind);
     printf("  %-28s %s", left, o->help);
     if (o->kind == BENCH_COUNT || o->kind == BENCH_BYTES)
       printf(" (default %" PRIu64 ")", *o->value);
@@ -139,6 +147,13 @@ static inline void bench_set(const struct bench_option *o, const char *text) {
   }
   if (o->kind == BENCH_TEXT) {
     *o->value = (uint64_t)(uintptr_t)text;
+    return;
+  }
+  if (o->kind == BENCH_TEXTS) {
+    struct bench_texts *gathered = (struct bench_texts *)o->value;
+    if (gathered->count == sizeof gathered->texts / sizeof *gathered->texts)
+      bench_stop(2, "--%s is given too often", o->name);
+    gathered->texts[gathered->count++] = text;
     return;
   }
   if (!bench_read_number(text, o->kind == BENCH_BYTES, o->value))

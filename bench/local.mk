@@ -65,6 +65,15 @@ bench_libroundtrip_la_CXXFLAGS = $(CXX_STANDARD) $(AM_CXXFLAGS) $(ROUNDTRIP_CFLA
 bench_libroundtrip_la_LDFLAGS = -module -avoid-version -shared -rpath $(abs_builddir)/bench
 bench_libroundtrip_la_LIBADD = $(ROUNDTRIP_LIBS)
 
+# What reads JSON is there where Jansson is.
+if HAVE_JANSSON
+noinst_PROGRAMS += bench/graph
+bench_graph_SOURCES = bench/graph.c bench/graph_report.c bench/topology.c \
+  bench/bench.h bench/graph.h bench/topology.h
+bench_graph_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+bench_graph_LDADD = $(JANSSON_LIBS)
+endif
+
 EXTRA_DIST += \
   bench/README.md \
   bench/compare \
@@ -76,6 +85,7 @@ EXTRA_DIST += \
   bench/programs/tables.sql \
   bench/programs/text.pl \
   bench/roundtrip.py \
+  bench/topologies/mont_blanc.json \
   bench/weirbench/__init__.py \
   bench/weirbench/aims.py \
   bench/weirbench/arms.py \

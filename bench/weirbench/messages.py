@@ -6,7 +6,7 @@ folder, of the source's, or of the search path."""
 from dataclasses import dataclass, field
 
 from . import stats
-from .cells import KIB, MIB, Cell
+from .cells import KIB, MIB, TOPOLOGIES, Cell
 
 SHOWS = ["ping_faults_per_message", "echo_faults_per_message", "ping_calls_per_message",
          "echo_calls_per_message", "ns_p50", "ping_rss_peak_kib", "echo_rss_peak_kib"]

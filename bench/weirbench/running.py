@@ -11,7 +11,7 @@ import tempfile
 import time
 
 from . import counting, stats
-from .cells import ROLES
+from .cells import ROLES, TOPOLOGIES
 
 CORES = len(os.sched_getaffinity(0))
 
@@ -44,6 +44,9 @@ class Bench:
     def _command(self, cell, arm, by_option):
         program = os.path.join(self.folder, cell.program)
         arguments = [str(argument) for argument in cell.arguments]
+        # Files of ours stand in a cell without the folder, which is not for the results.
+        arguments = [os.path.join(HERE, os.pardir, argument) if argument.startswith(TOPOLOGIES)
+                     else argument for argument in arguments]
         if cell.program == "endpoints":
             program = os.path.join(HERE, os.pardir, cell.program)
             limit = str(int(self.limit(cell) - 10))
