@@ -28,7 +28,7 @@ enum { TICK_MS = 100, SMALL_A_TICK = 8, EVENTS = 64, POLL_MS = 5 };
 
 static uint64_t publishers = 100, subscribers = 100, mode = MODE_START, hz = 10, run_ms = 3000;
 static uint64_t threads = 4, alive_ms = 500, limit_s = 60, measure_throughput;
-static uint64_t rounds = 60, messages = 1000000;
+static uint64_t rounds = 200, messages = 250000;
 
 static const struct bench_option options[] = {
     {"mode", BENCH_WORD, &mode, 0, 0, "start|lazy|demand",

@@ -138,20 +138,22 @@ int throughput(uint64_t rounds, uint64_t messages, uint64_t limit_s) {
     bench_stop(1, "the receiver failed");
 
   double by = (double)median(ratio, rounds) / 1e6;
-  double per_second[WAYS], cpu_ns[WAYS];
+  double ns[WAYS], cpu_ns[WAYS];
   for (unsigned way = 0; way < WAYS; way++) {
-    per_second[way] = (double)messages * 1e9 / (double)median(wall[way], rounds);
+    ns[way] = (double)median(wall[way], rounds) / (double)messages;
     cpu_ns[way] = (double)median(cpu[way], rounds) / (double)messages;
   }
+  double batches = (double)(made[FRESH] > 0 ? made[FRESH] : 1);
   printf("{\"bench\":\"fleet\",\"mode\":\"throughput\",\"rounds\":%" PRIu64 ",\"messages\":%" PRIu64
-         ",\"keep_per_s\":%.0f,\"fresh_per_s\":%.0f"
-         ",\"fresh_by_keep\":%.4f,\"fresh_cost_percent\":%.2f,\"keep_cpu_ns\":%.2f"
-         ",\"fresh_cpu_ns\":%.2f,\"cpu_fresh_by_keep\":%.4f,\"batches_made\":%" PRIu64
-         ",\"keep_faults\":%" PRIu64 ",\"fresh_faults\":%" PRIu64
-         ",\"fresh_faults_per_batch\":%.4f,\"rss_peak_kib\":%" PRIu64 "}\n",
-         rounds, messages, per_second[KEEP], per_second[FRESH], by, (1 - by) * 100, cpu_ns[KEEP],
-         cpu_ns[FRESH], (double)median(cpu_ratio, rounds) / 1e6, made[FRESH], faults[KEEP],
-         faults[FRESH], (double)faults[FRESH] / (double)(made[FRESH] > 0 ? made[FRESH] : 1),
+         ",\"keep_per_s\":%.0f,\"fresh_per_s\":%.0f,\"ns_keep\":%.3f"
+         ",\"ns_fresh\":%.3f,\"fresh_by_keep\":%.4f,\"fresh_cost_percent\":%.2f"
+         ",\"keep_cpu_ns\":%.3f,\"fresh_cpu_ns\":%.3f,\"cpu_fresh_by_keep\":%.4f"
+         ",\"batches_made\":%" PRIu64 ",\"keep_faults\":%" PRIu64 ",\"fresh_faults\":%" PRIu64
+         ",\"fresh_faults_per_batch\":%.4f"
+         ",\"rss_peak_kib\":%" PRIu64 "}\n",
+         rounds, messages, 1e9 / ns[KEEP], 1e9 / ns[FRESH], ns[KEEP], ns[FRESH], by, (1 - by) * 100,
+         cpu_ns[KEEP], cpu_ns[FRESH], (double)median(cpu_ratio, rounds) / 1e6, made[FRESH],
+         faults[KEEP], faults[FRESH], (double)faults[FRESH] / batches,
          bench_proc_kib(BENCH_STATUS, "VmHWM:"));
   return 0;
 }

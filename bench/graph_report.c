@@ -97,34 +97,41 @@ void graph_print_table(const struct graph *graph, const struct costs *costs) {
          costs->faults, costs->rss_kib, costs->peak_kib);
 }
 
+/* In nanoseconds, as the other programs say it. */
+static double mean_ns(const struct figures *figures) {
+  return mean_us(figures) * 1000;
+}
+
 void graph_print_json(const struct graph *graph, const struct costs *costs) {
-  struct summary sums = sum_up(graph), *sum = &sums;
   static const char *const words[] = {"malloc", "pool", "turns"};
+  struct summary sums = sum_up(graph), *sum = &sums;
   double messages = sum->all.count > 0 ? (double)sum->all.count : 1;
-  printf("{\"bench\":\"graph\",\"buffers\":\"%s\",\"nodes\":%zu,\"threads\":%u"
-         ",\"run_ms\":%" PRIu64 ",\"sent\":%" PRIu64 ",\"received\":%" PRIu64 ",\"late\":%" PRIu64
-         ",\"too_late\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"mean_us\":%.2f,\"focus\":\"%s\""
-         ",\"size\":%" PRIu64 ",\"focus_received\":%" PRIu64
-         ",\"focus_mean_us\":%.2f,\"focus_p50_us\":%.2f,\"focus_p90_us\":%.2f"
-         ",\"focus_min_us\":%.2f,\"focus_max_us\":%.2f,\"focus_publish_us\":%.2f",
+  printf("{\"bench\":\"graph\",\"buffers\":\"%s\",\"nodes\":%zu,\"threads\":%u,\"run_ms\":%" PRIu64
+         ",\"topic\":\"%s\",\"size\":%" PRIu64 ",\"ns_mean\":%.0f,\"ns_p50\":%" PRIu64
+         ",\"ns_p90\":%" PRIu64 ",\"ns_min\":%" PRIu64 ",\"ns_max\":%" PRIu64
+         ",\"ns_publish\":%.0f,\"topic_received\":%" PRIu64,
          words[graph->buffers], graph->topology->node_count, graph->topology->threads,
-         graph->run_ms, sum->sent, sum->all.count, sum->late, sum->too_late, sum->lost,
-         mean_us(&sum->all), graph->focus, sum->focus_size, sum->focus.count, mean_us(&sum->focus),
-         (double)sum->focus_p50 / 1000, (double)sum->focus_p90 / 1000,
-         (double)sum->focus.least / 1000, (double)sum->focus.most / 1000,
-         mean_us(&sum->focus_published));
-  if (graph->buffers == BUFFERS_TURNS)
-    printf(",\"focus_malloc_us\":%.2f,\"focus_pool_us\":%.2f",
-           mean_us(&sum->focus_kinds[BUFFERS_MALLOC]), mean_us(&sum->focus_kinds[BUFFERS_POOL]));
+         graph->run_ms, graph->focus, sum->focus_size, mean_ns(&sum->focus), sum->focus_p50,
+         sum->focus_p90, sum->focus.least, sum->focus.most, mean_ns(&sum->focus_published),
+         sum->focus.count);
   for (size_t l = 0; l < graph->link_count; l++) {
     if (graph->links[l].samples == NULL)
       continue;
     struct figures figures = both_kinds(&graph->links[l]);
-    printf(",\"%s_%s_us\":%.2f", graph->focus,
-           graph->topology->nodes[graph->links[l].about->node].name, mean_us(&figures));
+    printf(",\"ns_%s\":%.0f", graph->topology->nodes[graph->links[l].about->node].name,
+           mean_ns(&figures));
   }
-  printf(",\"faults\":%" PRIu64 ",\"faults_per_message\":%.4f,\"cpu_us_per_message\":%.3f"
-         ",\"rss_kib\":%" PRIu64 ",\"rss_peak_kib\":%" PRIu64 "}\n",
-         costs->faults, (double)costs->faults / messages, (double)costs->cpu_ns / 1000 / messages,
+  if (graph->buffers == BUFFERS_TURNS) {
+    double of_malloc = mean_ns(&sum->focus_kinds[BUFFERS_MALLOC]);
+    double of_pool = mean_ns(&sum->focus_kinds[BUFFERS_POOL]);
+    printf(",\"ns_malloc\":%.0f,\"ns_pool\":%.0f,\"malloc_by_pool\":%.4f", of_malloc, of_pool,
+           of_pool > 0 ? of_malloc / of_pool : 0);
+  }
+  printf(",\"ns_mean_all\":%.0f,\"sent\":%" PRIu64 ",\"received\":%" PRIu64 ",\"late\":%" PRIu64
+         ",\"too_late\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"faults\":%" PRIu64
+         ",\"faults_per_message\":%.4f,\"cpu_ns_per_message\":%.0f,\"rss_kib\":%" PRIu64
+         ",\"rss_peak_kib\":%" PRIu64 "}\n",
+         mean_ns(&sum->all), sum->sent, sum->all.count, sum->late, sum->too_late, sum->lost,
+         costs->faults, (double)costs->faults / messages, (double)costs->cpu_ns / messages,
          costs->rss_kib, costs->peak_kib);
 }

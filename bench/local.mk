@@ -7,6 +7,7 @@ noinst_PROGRAMS += \
   bench/burst \
   bench/churn \
   bench/falseshare \
+  bench/fleet \
   bench/footprint \
   bench/growth \
   bench/large \
@@ -29,6 +30,7 @@ bench_alloctest_SOURCES = bench/alloctest.c bench/bench.h
 bench_burst_SOURCES = bench/burst.c bench/bench.h
 bench_churn_SOURCES = bench/churn.c bench/bench.h
 bench_falseshare_SOURCES = bench/falseshare.c bench/bench.h
+bench_fleet_SOURCES = bench/fleet.c bench/fleet_throughput.c bench/bench.h bench/fleet.h
 bench_footprint_SOURCES = bench/footprint.c bench/bench.h
 bench_growth_SOURCES = bench/growth.c bench/bench.h
 bench_large_SOURCES = bench/large.c bench/bench.h

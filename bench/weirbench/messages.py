@@ -3,6 +3,8 @@
 and what they need. bench/endpoints runs one; a bed's commands name programs of the build's bench
 folder, of the source's, or of the search path."""
 
+import json
+import os
 from dataclasses import dataclass, field
 
 from . import stats
@@ -10,6 +12,9 @@ from .cells import KIB, MIB, TOPOLOGIES, Cell
 
 SHOWS = ["ping_faults_per_message", "echo_faults_per_message", "ping_calls_per_message",
          "echo_calls_per_message", "ns_p50", "ping_rss_peak_kib", "echo_rss_peak_kib"]
+GRAPH_SHOWS = ["faults_per_message", "calls_per_message", "ns_mean", "ns_mean_all", "ns_publish",
+               "rss_peak_kib"]
+TOPOLOGIES = os.path.join(os.path.dirname(os.path.realpath(__file__)), os.pardir, "topologies")
 PYTHON = "/usr/bin/python3"  # the system's own, for which distributions package modules
 
 
@@ -64,9 +69,63 @@ def roundtrip():
     return cells
 
 
+MONT_BLANC = os.path.join(TOPOLOGIES, "mont_blanc.json")
+GRAPH_MS, GRAPH_WARMUP_MS = 3000, 500
+TAGUS = 1000000  # bytes, as in rmw_zenoh#342; the published graph has 250,000
+
+
+def received(topology, ms):
+    """About how many messages the subscribers of a topology get in that time."""
+    with open(topology, encoding="utf-8") as file:
+        nodes = json.load(file)["nodes"]
+    topics = [end["topic_name"] for node in nodes for end in node.get("subscribers", [])]
+    return round(sum(ms / end["period_ms"] * topics.count(end["topic_name"])
+                     for node in nodes for end in node.get("publishers", [])))
+
+
+def graph_cell(name, buffers, tagus, shows):
+    arguments = ["--topology", MONT_BLANC, "--focus", "tagus", "--buffers", buffers, "--run-ms",
+                 GRAPH_MS, "--warmup-ms", GRAPH_WARMUP_MS, "--set", f"tagus={tagus}"]
+    return Cell("", name, "graph", arguments, shows,
+                seconds=0.3 + (GRAPH_MS + GRAPH_WARMUP_MS) / 1000,
+                messages=received(MONT_BLANC, GRAPH_MS), payload=24 * tagus, needs_kib=1 << 20)
+
+
+def graph():
+    return [graph_cell("Mont Blanc, tagus 1 MB", "malloc", TAGUS, GRAPH_SHOWS),
+            graph_cell("Mont Blanc, tagus 1 MB, weir_pool", "pool", TAGUS, GRAPH_SHOWS),
+            graph_cell("Mont Blanc as published", "malloc", TAGUS // 4, GRAPH_SHOWS)]
+
+
+def pooling():
+    """Both in one process, so that a disturbance of the machine hits both."""
+    return [graph_cell("Mont Blanc, tagus 1 MB, by turns", "turns", TAGUS,
+                       ["ns_malloc", "ns_pool", "malloc_by_pool"])]
+
+
+def fleet():
+    shows = ["pss_total_kib", "pss_router_kib", "pss_node_kib"]
+    names = {"start": "batches made at start and written", "lazy": "made when first needed, kept",
+             "demand": "made for each use"}
+    return [Cell("", name, "fleet", ["--mode", mode, "--run-ms", 3000], shows, seconds=4.5,
+                 most_reps=3, needs_kib=2 << 20) for mode, name in names.items()]
+
+
+def batches():
+    return [Cell("", "8 B messages in batches of 64 KiB", "fleet", ["--throughput"],
+                 ["ns_fresh", "ns_keep", "fresh_cost_percent", "fresh_faults_per_batch"],
+                 seconds=9)]
+
+
 BEDS = [
     Bed("roundtrip", "Round trip: serialise, send, take, deserialise, and back", roundtrip,
         built=["roundtrip", ".libs/libroundtrip.so"], packages="libfastcdr-dev"),
+    Bed("graph", "A graph of nodes in one process", graph, built=["graph"],
+        packages="libjansson-dev"),
+    Bed("pooling", "A graph, its buffers from malloc and from a pool by turns", pooling,
+        built=["graph"], packages="libjansson-dev"),
+    Bed("fleet", "A router, 100 publishers and 100 subscribers: memory", fleet),
+    Bed("batches", "Transmission: batches kept, or allocated one by one", batches),
 ]
 NAMES = tuple(bed.name for bed in BEDS)
 

@@ -21,7 +21,7 @@ PARAMETERS = {"size", "live", "iterations", "warmup", "rounds", "pause_ms", "his
               "hot_size", "hot_live", "settle_ms", "live_mib", "runs", "at_once", "backlog", "big",
               "big_every", "consumers", "count", "generations", "group", "keep", "left", "limit",
               "loops", "messages", "objects", "payload", "percent", "producers", "scale", "vectors",
-              "writes", "hz"}
+              "writes", "hz", "nodes", "run_ms", "publishers", "subscribers"}
 
 
 # These start a command, and the arm's environment is for that and not for themselves.

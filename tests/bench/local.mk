@@ -3,13 +3,15 @@
 
 TESTS += tests/bench/endpoints.sh
 if REPLACE
-TESTS += tests/bench/programs.sh
+TESTS += tests/bench/fleet.sh tests/bench/graph.sh tests/bench/programs.sh
 if BED_ROUNDTRIP
 TESTS += tests/bench/roundtrip.sh
 endif
 endif
 EXTRA_DIST += \
   tests/bench/endpoints.sh \
+  tests/bench/fleet.sh \
+  tests/bench/graph.sh \
   tests/bench/programs.sh \
   tests/bench/roundtrip.sh \
   tests/bench/steady.py

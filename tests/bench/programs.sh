@@ -55,7 +55,7 @@ for line in 'pair --count 1000' 'churn --ops 2000 --live 200' 'prodcons --blocks
 done
 # shellcheck disable=SC2016
 runs cpu_ns program -- sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done'
-for name in alloctest churn falseshare growth large larson mstress pair pool prodcons reuse rosmix \
+for name in alloctest churn falseshare fleet growth large larson mstress pair pool prodcons reuse rosmix \
   rptest shbench simple threadchurn xmalloc; do
   refuses "$name" --no-such-option
   refuses "$name" --seed x

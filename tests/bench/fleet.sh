@@ -1,0 +1,67 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A small fleet of processes runs under weir in each of its three ways to have batches, says what
+# memory it takes, and leaves no process behind, not even when it is ended itself. And messages get
+# through the link that --throughput measures.
+so=${REPLACE_SO:?"set by run.sh"}
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+complain() {
+  echo "FAIL $*"
+  failed=1
+}
+
+# run CONDITION ARGUMENT...: whether CONDITION is true of what is printed
+run() {
+  condition=$1
+  shift
+  LD_PRELOAD="$so" timeout 60 bench/fleet "$@" >"$work/out" 2>"$work/err" ||
+    { complain "$*: status $?"; cat "$work/err"; return; }
+  "${PYTHON3:-python3}" -c '
+import json, sys
+with open(sys.argv[1]) as file:
+    got = json.load(file)
+sys.exit(not eval(sys.argv[2]))' "$work/out" "$condition" ||
+    { complain "$*: not $condition"; cat "$work/out"; }
+}
+
+# Of 10 links with two ends, each with 18 batches; lazily and on demand there are fewer, or more.
+sums='got["pss_total_kib"] >= got["pss_router_kib"] + 10 * 100 and got["received"] > 0'
+sums="$sums and got['pss_node_kib'] > 100 and got['forwarded'] >= got['received']"
+all='10 * 2 * 18'
+set -- --publishers 5 --subscribers 5 --run-ms 500 --alive-ms 100 --threads 2
+run "$sums and got['batches_made'] == $all and got['pss_total_kib'] > 64 * $all" --mode start "$@"
+run "$sums and 10 <= got['batches_made'] < $all" --mode lazy "$@"
+run "$sums and got['batches_made'] > 10 * 2 * 3" --mode demand "$@"
+run 'got["ns_keep"] > 0 and got["ns_fresh"] > 0 and got["batches_made"] > 20' \
+  --throughput --rounds 5 --messages 20000
+
+# processes NAME: how many there are of the program under that name
+processes() {
+  found=0
+  for about in /proc/[0-9]*/exe; do
+    test "$(readlink "$about")" != "$1" || found=$((found + 1))
+  done
+  echo $found
+}
+
+# A copy, so that no other run of the program is taken for this one.
+cp bench/fleet "$work/fleet" || exit 1
+"$work/fleet" --publishers 5 --subscribers 5 --run-ms 60000 2>/dev/null &
+first=$!
+for turn in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+  test "$(processes "$work/fleet")" -lt 12 || break
+  sleep 0.5
+done
+test "$(processes "$work/fleet")" = 12 || complain "$(processes "$work/fleet") of 12 processes run"
+kill -KILL $first
+wait $first 2>/dev/null
+for turn in 1 2 3 4 5 6 7 8 9 10; do
+  test "$(processes "$work/fleet")" != 0 || break
+  sleep 0.5
+done
+test "$(processes "$work/fleet")" = 0 || complain "$turn: processes stay when the first is killed"
+exit $failed
