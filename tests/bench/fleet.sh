@@ -36,7 +36,7 @@ set -- --publishers 5 --subscribers 5 --run-ms 500 --alive-ms 100 --threads 2
 run "$sums and got['batches_made'] == $all and got['pss_total_kib'] > 64 * $all" --mode start "$@"
 run "$sums and 10 <= got['batches_made'] < $all" --mode lazy "$@"
 run "$sums and got['batches_made'] > 10 * 2 * 3" --mode demand "$@"
-run 'got["ns_keep"] > 0 and got["ns_fresh"] > 0 and got["batches_made"] > 20' \
+run 'got["ns_keep"] > 0 and got["ns_fresh"] > 0 and got["batches_made"] >= 10' \
   --throughput --rounds 5 --messages 20000
 
 # processes NAME: how many there are of the program under that name
