@@ -134,7 +134,7 @@ static void *node_send(void *argument) {
 
 static void *node_receive(void *argument) {
   (void)argument;
-  uint8_t *bytes = bench_take(BATCH_HEAD + BATCH_BYTES);
+  uint8_t *bytes = bench_take(BATCH_BYTES);
   uint64_t expected = 0;
   for (int length; (length = read_batch(node_file, bytes)) >= 0;) {
     for (const uint8_t *at = bytes + BATCH_HEAD, *end = at + length; at < end;) {
@@ -313,7 +313,7 @@ static int run_router(void) {
   uint64_t count = plan->publishers + plan->subscribers;
   int listener = listen_to_all();
   int events = epoll_create1(EPOLL_CLOEXEC);
-  uint8_t *bytes = bench_take(BATCH_HEAD + BATCH_BYTES);
+  uint8_t *bytes = bench_take(BATCH_BYTES);
   pthread_t runtime[MOST_THREADS], sender;
   start_runtime(runtime);
   for (uint64_t i = 0; i < count; i++)
@@ -326,6 +326,7 @@ static int run_router(void) {
   pthread_cond_signal(&to_send.filled);
   pthread_join(sender, NULL);
   join_runtime(runtime);
+  free(bytes);
   for (uint64_t i = 1; i <= count; i++)
     atomic_fetch_add(&seat->made, router_links[i]->queue.made);
   return 0;
@@ -406,11 +407,11 @@ static void wait_a_moment(const char *what) {
 static void start_fleet(int file) {
   uint64_t count = publishers + subscribers;
   atexit(end_all);
-  children[child_count++] = start_process("router", 0, file, limit_s);
+  children[child_count++] = start_process("router", 0, file, limit_s + 1);
   while (atomic_load(&plan->listening) == 0)
     wait_a_moment("to start the router");
   for (unsigned i = 1; i <= count; i++)
-    children[child_count++] = start_process("node", i, file, limit_s);
+    children[child_count++] = start_process("node", i, file, limit_s + 1);
   while (atomic_load(&plan->ready) <= count)
     wait_a_moment("to start the processes");
 }

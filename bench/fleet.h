@@ -268,7 +268,8 @@ static inline void queue_close(struct queue *queue) {
 
 /* ---- receiving ---- */
 
-/** Read the rest of a batch and its length into `bytes`; the length, or -1 at the end. */
+/** Read a batch with its length into BATCH_BYTES at `bytes`. The length of what follows the two
+ * bytes of the length; -1 at the end of the link, or where no batch is that long. */
 static inline int read_batch(int file, uint8_t *bytes) {
   uint16_t length = 0;
   size_t wanted = BATCH_HEAD;
@@ -282,6 +283,8 @@ static inline int read_batch(int file, uint8_t *bytes) {
     if (have == BATCH_HEAD && wanted == BATCH_HEAD) {
       memcpy(&length, bytes, BATCH_HEAD);
       wanted += length;
+      if (wanted > BATCH_BYTES)
+        return -1;
     }
   }
   return length;

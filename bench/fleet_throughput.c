@@ -39,7 +39,7 @@ static void *sender(void *argument) {
 }
 
 int throughput_receiver(int file) {
-  uint8_t *bytes = bench_array(BATCH_HEAD + BATCH_BYTES);
+  uint8_t *bytes = bench_array(BATCH_BYTES);
   uint64_t expected = 0;
   for (int length; (length = read_batch(file, bytes)) >= 0;) {
     const uint8_t *at = bytes + BATCH_HEAD, *end = at + length;

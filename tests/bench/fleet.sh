@@ -39,6 +39,12 @@ run "$sums and got['batches_made'] > 10 * 2 * 3" --mode demand "$@"
 run 'got["ns_keep"] > 0 and got["ns_fresh"] > 0 and got["batches_made"] >= 10' \
   --throughput --rounds 5 --messages 20000
 
+# What takes too long is ended, in time and in one line.
+timeout 30 bench/fleet --publishers 2 --subscribers 2 --run-ms 20000 --limit-s 2 2>"$work/err"
+status=$?
+test $status = 1 && test "$(wc -l <"$work/err")" = 1 && grep -q 'more than 2 s' "$work/err" ||
+  { complain "--limit-s: status $status"; cat "$work/err"; }
+
 # processes NAME: how many there are of the program under that name
 processes() {
   found=0
