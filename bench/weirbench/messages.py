@@ -14,7 +14,7 @@ SHOWS = ["ping_faults_per_message", "echo_faults_per_message", "ping_calls_per_m
          "echo_calls_per_message", "ns_p50", "ping_rss_peak_kib", "echo_rss_peak_kib"]
 GRAPH_SHOWS = ["faults_per_message", "calls_per_message", "ns_mean", "ns_mean_all", "ns_publish",
                "rss_peak_kib"]
-TOPOLOGIES = os.path.join(os.path.dirname(os.path.realpath(__file__)), os.pardir, "topologies")
+HERE = os.path.dirname(os.path.realpath(__file__))
 PYTHON = "/usr/bin/python3"  # the system's own, for which distributions package modules
 
 
@@ -69,14 +69,14 @@ def roundtrip():
     return cells
 
 
-MONT_BLANC = os.path.join(TOPOLOGIES, "mont_blanc.json")
+MONT_BLANC = TOPOLOGIES + "mont_blanc.json"
 GRAPH_MS, GRAPH_WARMUP_MS = 3000, 500
 TAGUS = 1000000  # bytes, as in rmw_zenoh#342; the published graph has 250,000
 
 
 def received(topology, ms):
     """About how many messages the subscribers of a topology get in that time."""
-    with open(topology, encoding="utf-8") as file:
+    with open(os.path.join(HERE, os.pardir, topology), encoding="utf-8") as file:
         nodes = json.load(file)["nodes"]
     topics = [end["topic_name"] for node in nodes for end in node.get("subscribers", [])]
     return round(sum(ms / end["period_ms"] * topics.count(end["topic_name"])
