@@ -275,7 +275,7 @@ static void judge(struct link *link, const struct header *header, unsigned kind,
     link->lost += link->any ? header->number - link->expected : 0;
     note(&link->latency[kind], latency);
     if (link->samples != NULL && link->sampled < samples_max)
-      link->samples[link->sampled++] = latency;
+      link->samples[link->sampled++] = latency * KINDS + kind;
   }
   link->any = true;
   link->expected = header->number + 1;

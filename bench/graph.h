@@ -32,7 +32,7 @@ struct link {
   bool any;
   uint64_t late, too_late, lost;
   struct figures latency[KINDS];
-  uint64_t *samples; /* latencies, of the topic in focus */
+  uint64_t *samples; /* of the topic in focus: latency * KINDS + kind */
   size_t sampled;
 };
 

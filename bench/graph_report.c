@@ -52,8 +52,21 @@ static void print_rows(const struct graph *graph) {
 
 struct summary {
   struct figures all, focus, focus_kinds[KINDS], focus_published;
-  uint64_t sent, late, too_late, lost, focus_p50, focus_p90, focus_size;
+  uint64_t sent, late, too_late, lost, focus_p50, focus_p90, focus_p50_kinds[KINDS], focus_size;
 };
+
+/* The median of the sorted samples of one kind. */
+static uint64_t median_of(const uint64_t *samples, size_t count, unsigned kind) {
+  size_t of_kind = 0, seen = 0;
+  for (size_t i = 0; i < count; i++)
+    of_kind += samples[i] % KINDS == kind;
+  for (size_t i = 0; i < count; i++) {
+    seen += samples[i] % KINDS == kind;
+    if (of_kind > 0 && seen == (of_kind + 1) / 2)
+      return samples[i] / KINDS;
+  }
+  return 0;
+}
 
 static struct summary sum_up(const struct graph *graph) {
   struct summary sum = {0};
@@ -82,8 +95,10 @@ static struct summary sum_up(const struct graph *graph) {
     }
   }
   bench_sort(samples, sampled);
-  sum.focus_p50 = bench_percentile(samples, sampled, 50);
-  sum.focus_p90 = bench_percentile(samples, sampled, 90);
+  sum.focus_p50 = bench_percentile(samples, sampled, 50) / KINDS;
+  sum.focus_p90 = bench_percentile(samples, sampled, 90) / KINDS;
+  for (unsigned kind = 0; kind < KINDS; kind++)
+    sum.focus_p50_kinds[kind] = median_of(samples, sampled, kind);
   return sum;
 }
 
@@ -124,8 +139,10 @@ void graph_print_json(const struct graph *graph, const struct costs *costs) {
   if (graph->buffers == BUFFERS_TURNS) {
     double of_malloc = mean_ns(&sum->focus_kinds[BUFFERS_MALLOC]);
     double of_pool = mean_ns(&sum->focus_kinds[BUFFERS_POOL]);
-    printf(",\"ns_malloc\":%.0f,\"ns_pool\":%.0f,\"malloc_by_pool\":%.4f", of_malloc, of_pool,
-           of_pool > 0 ? of_malloc / of_pool : 0);
+    printf(",\"ns_malloc\":%.0f,\"ns_pool\":%.0f,\"malloc_by_pool\":%.4f,\"ns_p50_malloc\":%" PRIu64
+           ",\"ns_p50_pool\":%" PRIu64,
+           of_malloc, of_pool, of_pool > 0 ? of_malloc / of_pool : 0,
+           sum->focus_p50_kinds[BUFFERS_MALLOC], sum->focus_p50_kinds[BUFFERS_POOL]);
   }
   printf(",\"ns_mean_all\":%.0f,\"sent\":%" PRIu64 ",\"received\":%" PRIu64 ",\"late\":%" PRIu64
          ",\"too_late\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"faults\":%" PRIu64

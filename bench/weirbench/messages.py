@@ -100,7 +100,7 @@ def graph():
 def pooling():
     """Both in one process, so that a disturbance of the machine hits both."""
     return [graph_cell("Mont Blanc, tagus 1 MB, by turns", "turns", TAGUS,
-                       ["ns_malloc", "ns_pool", "malloc_by_pool"])]
+                       ["ns_malloc", "ns_pool", "malloc_by_pool", "ns_p50_malloc", "ns_p50_pool"])]
 
 
 def fleet():
