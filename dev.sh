@@ -28,11 +28,11 @@ check_packages=(check libjansson-dev strace python3)
 other_mallocs=(libjemalloc2 'libmimalloc2.0|libmimalloc3|libmimalloc2' \
   'libtcmalloc-minimal4|libtcmalloc-minimal4t64')
 # What the beds are built with and run: benchmarks over real middleware (m4/beds.m4).
-bed_packages=(libfastcdr-dev libjansson-dev)
+bed_packages=(libfastcdr-dev libjansson-dev cyclonedds-dev cyclonedds-tools libfastrtps-dev \
+  librcutils-dev librosidl-runtime-c-cpp-dev rosidl-generator-c-cpp rosidl-tools python3-ament-index)
 # Programs that tests run preloaded or need, and that are left out where they are not.
 check_extras=(git cmake perl nodejs redis-server redis-tools valgrind "${other_mallocs[@]}" \
-  librcutils-dev librosidl-runtime-c-cpp-dev rosidl-generator-c-cpp rosidl-tools \
-  python3-ament-index ament-cmake "${bed_packages[@]}")
+  ament-cmake "${bed_packages[@]}")
 compare_packages=(strace python3)
 compare_extras=("${other_mallocs[@]}")
 

@@ -21,6 +21,15 @@
 
 enum { ENDPOINT_PING, ENDPOINT_ECHO, ENDPOINT_NONE };
 
+/* The number of a message by which ping tells echo to end, for want of a connection to close. */
+#define ENDPOINT_LAST UINT64_MAX
+/* The least payload: a number at its beginning and a byte at its end. */
+enum { ENDPOINT_LEAST = 16 };
+/* After so many seconds without the other end, or without a message of its, it is given up. */
+enum { ENDPOINT_PATIENCE_S = 20 };
+/* The least pace of the warm-up: at that of a slow cell it would take longer than the rest. */
+enum { ENDPOINT_WARMUP_HZ = 200 };
+
 /* One a process. The first five are options, the rest is kept by the functions below. */
 static struct {
   uint64_t role, size, hz, messages, warmup;
@@ -32,7 +41,8 @@ static struct {
 /* For the head of a program's list of options. */
 #define ENDPOINT_OPTIONS \
   {"role", BENCH_WORD, &endpoint.role, 0, 0, "ping|echo", "which end this is; must be given"}, \
-      {"size", BENCH_BYTES, &endpoint.size, 16, (uint64_t)1 << 30, NULL, "payload of a message"}, \
+      {"size", BENCH_BYTES,           &endpoint.size, ENDPOINT_LEAST, (uint64_t)1 << 30, \
+       NULL,   "payload of a message"}, \
       {"hz", \
        BENCH_COUNT, \
        &endpoint.hz, \
@@ -86,8 +96,10 @@ static inline void endpoint_start(void) {
 static inline void endpoint_pace(void) {
   if (endpoint.hz == 0)
     return;
-  uint64_t now = bench_now();
-  endpoint.due_ns += 1000000000u / endpoint.hz;
+  uint64_t now = bench_now(), hz = endpoint.hz;
+  if (endpoint.handled < endpoint.warmup && hz < ENDPOINT_WARMUP_HZ)
+    hz = ENDPOINT_WARMUP_HZ;
+  endpoint.due_ns += 1000000000u / hz;
   if (endpoint.due_ns < now)
     endpoint.due_ns = now;
   struct timespec due = {(time_t)(endpoint.due_ns / 1000000000u),
@@ -106,6 +118,37 @@ static inline void endpoint_handled(void) {
   endpoint.handled++;
   endpoint_look();
 }
+
+/* ---- payloads, for beds whose messages are plain bytes ---- */
+
+/** Write a payload of `size` bytes: its number, then bytes that depend on it. */
+static inline void endpoint_fill(void *payload, size_t size, uint64_t number) {
+  memset(payload, (int)(number & 0xff), size);
+  memcpy(payload, &number, sizeof number);
+  ((unsigned char *)payload)[size - 1] = (unsigned char)~number;
+}
+
+/** The number of a payload that came. One that is not as endpoint_fill leaves it ends the run. */
+static inline uint64_t endpoint_number(const void *payload, size_t size) {
+  uint64_t number = 0;
+  if (payload == NULL || size < ENDPOINT_LEAST)
+    bench_stop(1, "a message of %zu bytes came", size);
+  memcpy(&number, payload, sizeof number);
+  const unsigned char *bytes = (const unsigned char *)payload;
+  if (bytes[size - 1] != (unsigned char)~number || bytes[size / 2] != (unsigned char)number ||
+      (number != ENDPOINT_LAST && size != endpoint.size))
+    bench_stop(1, "message %" PRIu64 " came with wrong contents", number);
+  return number;
+}
+
+/** The payload must be that of the message that is being handled. */
+static inline void endpoint_check(const void *payload, size_t size) {
+  uint64_t number = endpoint_number(payload, size);
+  if (number != endpoint.handled)
+    bench_stop(1, "message %" PRIu64 " came instead of %" PRIu64, number, endpoint.handled);
+}
+
+/* ---- the result ---- */
 
 /** The line of this endpoint. */
 static inline void endpoint_print(const char *name) {

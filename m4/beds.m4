@@ -29,6 +29,40 @@ AC_DEFUN([WR_BED_LIBRARY],
    AC_LANG_POP([C++])
    AC_MSG_RESULT([$have_$1])])
 
+dnl WR_BED_CYCLONE: the probe for Cyclone DDS and its compiler of types.
+AC_DEFUN([WR_BED_CYCLONE],
+  [PKG_CHECK_MODULES([CYCLONE], [CycloneDDS], [have_CYCLONE=yes], [have_CYCLONE=no])
+   AC_PATH_PROG([IDLC], [idlc])
+   test -n "$IDLC" || have_CYCLONE=no])
+
+dnl WR_BED_MESSAGES: the probe for messages in C that rosidl generates, with introspection; it sees
+dnl whether the generator can do that here. After the probes for rcutils and rosidl's runtime.
+AC_DEFUN([WR_BED_MESSAGES],
+  [wr_messages_CPPFLAGS=$CPPFLAGS
+   CPPFLAGS="$CPPFLAGS $ROSIDL_CFLAGS $RCUTILS_CFLAGS"
+   AS_IF([test "$have_RCUTILS$have_ROSIDL" = librarylibrary],
+     [WR_ROS_PACKAGE([ROSIDL_INTERFACE], [rosidl_typesupport_interface],
+        [rosidl_typesupport_interface/macros.h], [no_function_in_these_headers])
+      WR_ROS_PACKAGE([ROSIDL_INTROSPECTION], [rosidl_typesupport_introspection_c],
+        [rosidl_typesupport_introspection_c/identifier.h],
+        [rosidl_typesupport_introspection_c__identifier])
+      AC_PATH_PROG([ROSIDL_TOOL], [rosidl])
+      AC_MSG_CHECKING([whether rosidl generates messages])
+      AS_IF([test "$have_ROSIDL_INTERFACE$have_ROSIDL_INTROSPECTION" = headerlibrary &&
+             test -n "$ROSIDL_TOOL" && AS_MKDIR_P([conftest.dir/msg]) &&
+             echo 'uint8@<:@@:>@ data' >conftest.dir/msg/Probe.msg &&
+             "$ROSIDL_TOOL" generate -t c -ts introspection_c -o conftest.dir weir_probe \
+               "`pwd`/conftest.dir:msg/Probe.msg" >&AS_MESSAGE_LOG_FD 2>&1 &&
+             test -s conftest.dir/c/msg/detail/probe__functions.c &&
+             test -s conftest.dir/introspection_c/msg/detail/probe__type_support.c],
+        [have_MESSAGES=yes
+         MESSAGES_CFLAGS="$ROSIDL_INTROSPECTION_CFLAGS $ROSIDL_INTERFACE_CFLAGS $ROSIDL_CFLAGS"
+         AS_VAR_APPEND([MESSAGES_CFLAGS], [" $RCUTILS_CFLAGS"])
+         MESSAGES_LIBS="$ROSIDL_INTROSPECTION_LIBS $ROSIDL_LIBS $RCUTILS_LIBS"])
+      rm -rf conftest.dir
+      AC_MSG_RESULT([$have_MESSAGES])])
+   CPPFLAGS=$wr_messages_CPPFLAGS])
+
 dnl WR_BEDS: the switch, and all beds.
 AC_DEFUN([WR_BEDS],
   [AC_ARG_WITH([beds],
@@ -42,4 +76,14 @@ AC_DEFUN([WR_BEDS],
 
    WR_BED([ROUNDTRIP], [roundtrip], [libfastcdr-dev],
      [WR_BED_LIBRARY([ROUNDTRIP], [], [-lfastcdr], [[#include <fastcdr/Cdr.h>]],
-       [[eprosima::fastcdr::FastBuffer buffer; eprosima::fastcdr::Cdr cdr(buffer);]])])])
+       [[eprosima::fastcdr::FastBuffer buffer; eprosima::fastcdr::Cdr cdr(buffer);]])])
+   WR_BED([CYCLONE], [cyclone], [cyclonedds-dev cyclonedds-tools], [WR_BED_CYCLONE])
+   WR_BED([FASTDDS], [fastdds], [libfastrtps-dev libfastcdr-dev],
+     [WR_BED_LIBRARY([FASTDDS], [], [-lfastrtps -lfastcdr],
+       [[#include <fastcdr/Cdr.h>
+#include <fastdds/dds/core/condition/WaitSet.hpp>]],
+       [[eprosima::fastcdr::FastBuffer buffer; eprosima::fastcdr::Cdr cdr(buffer);
+         eprosima::fastdds::dds::WaitSet waitset;]])])
+   WR_BED([MESSAGES], [rosidl],
+     [librosidl-runtime-c-cpp-dev rosidl-generator-c-cpp rosidl-tools python3-ament-index],
+     [WR_BED_MESSAGES])])

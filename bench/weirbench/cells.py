@@ -75,6 +75,7 @@ SHOWS = {
     "fresh_cost_percent": ("Throughput lost by allocating each batch",
                            lambda value: f"{value:.2f} %"),
     "fresh_faults_per_batch": ("Page faults per batch that is allocated", stats.per_message),
+    "system_ns_per_iteration": ("System time per message", stats.duration),
     "ns_per_op": ("Time per operation", stats.duration),
     "rss_peak_kib": ("Peak RSS", stats.kib),
     "rss_before_kib": ("RSS before", stats.kib),

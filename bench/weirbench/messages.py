@@ -117,6 +117,39 @@ def batches():
                  seconds=9)]
 
 
+def over_dds(program, label, rates):
+    """The cells of a bed on DDS. 300 messages warm it up, at 200 Hz where the cell is slower: until
+    then the middleware's own buffers have been where they will be."""
+    cells = []
+    for size in (64, MIB):
+        for hz, messages in rates:
+            one = cell(f"{label}, {stats.size(size)}, {pace(hz)}", f"{program} --role echo",
+                       f"{program} --role ping", size, hz, messages, 300, live=6)
+            one.seconds = 2.5 + messages / hz
+            one.pause_ms = 1000 // hz if hz == 1 else 0
+            cells.append(one)
+    return cells
+
+
+def cyclone():
+    return over_dds("cyclone", "Cyclone DDS", ((1, 8), (10, 30), (200, 400)))
+
+
+def fastdds():
+    return over_dds("fastdds", "Fast DDS", ((10, 30), (200, 400)))
+
+
+def rosidl():
+    """One process, three sequences at once."""
+    return [Cell("", f"rosidl {stats.size(size)} x3", "rosidl",
+                 ["--size", size, "--iterations", iterations],
+                 ["faults_per_iteration", "calls_per_message", "ns_median",
+                  "system_ns_per_iteration", "rss_peak_kib"],
+                 seconds=0.1 + iterations * (2e-6 + 3 * size * 1e-9), messages=iterations,
+                 payload=3 * size, needs_kib=12 * size // KIB)
+            for size, iterations in ((64, 2000), (256 * KIB, 400), (MIB, 200), (4 * MIB, 50))]
+
+
 BEDS = [
     Bed("roundtrip", "Round trip: serialise, send, take, deserialise, and back", roundtrip,
         built=["roundtrip", ".libs/libroundtrip.so"], packages="libfastcdr-dev"),
@@ -126,6 +159,13 @@ BEDS = [
         built=["graph"], packages="libjansson-dev"),
     Bed("fleet", "A router, 100 publishers and 100 subscribers: memory", fleet),
     Bed("batches", "Transmission: batches kept, or allocated one by one", batches),
+    Bed("cyclone", "Cyclone DDS: ping and echo", cyclone, built=["cyclone"],
+        packages="cyclonedds-dev cyclonedds-tools"),
+    Bed("fastdds", "Fast DDS, which pools its payloads: ping and echo", fastdds,
+        built=["fastdds"], packages="libfastrtps-dev libfastcdr-dev"),
+    Bed("rosidl", "Messages in C as rosidl generates them", rosidl, built=["rosidl"],
+        packages="librosidl-runtime-c-cpp-dev rosidl-generator-c-cpp rosidl-tools "
+        "python3-ament-index"),
 ]
 NAMES = tuple(bed.name for bed in BEDS)
 
