@@ -120,7 +120,7 @@ bench/generated/rosidl.stamp: bench/messages/msg/Stamped.msg
 	  $(ROSIDL_TOOL) generate -t c -ts introspection_c -o bench/generated/rosidl weir_bench \
 	    '$(abs_srcdir)/bench/messages:msg/Stamped.msg' >bench/generated/rosidl.log 2>&1 || \
 	  { cat bench/generated/rosidl.log; exit 1; }
-	$(AM_V_at)cp -R bench/generated/rosidl/c/. bench/generated/rosidl/introspection_c/. \
+	$(AM_V_at)cp -R bench/generated/rosidl/c/msg bench/generated/rosidl/introspection_c/msg \
 	  bench/generated/weir_bench
 	$(AM_V_at)rm -rf bench/generated/rosidl && touch $@
 $(nodist_bench_librosidl_types_la_SOURCES): bench/generated/rosidl.stamp
@@ -131,8 +131,7 @@ CLEANFILES += \
   bench/generated/rosidl.log \
   bench/generated/rosidl.stamp \
   bench/generated/weir_bench/msg/*.h \
-  bench/generated/weir_bench/msg/detail/*.[ch] \
-  bench/generated/weir_bench/tmp/msg/Stamped.idl
+  bench/generated/weir_bench/msg/detail/*.[ch]
 
 EXTRA_DIST += \
   bench/README.md \

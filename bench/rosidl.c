@@ -123,8 +123,8 @@ int main(int argc, char **argv) {
   size_t count = (size_t)iterations;
   uint64_t peak = bench_proc_kib(BENCH_STATUS, "VmHWM:");
   bench_sort(times, count);
-  printf("{\"bench\":\"rosidl\",\"size\":%" PRIu64 ",\"iterations\":%" PRIu64
-         ",\"warmup\":%" PRIu64 ",\"first_faults\":[%" PRIu64 ",%" PRIu64 "],\"faults\":%" PRIu64
+  printf("{\"bench\":\"rosidl\",\"size\":%" PRIu64 ",\"iterations\":%" PRIu64 ",\"warmup\":%" PRIu64
+         ",\"first_faults\":[%" PRIu64 ",%" PRIu64 "],\"faults\":%" PRIu64
          ",\"faults_per_iteration\":%.4f,\"system_ns_per_iteration\":%" PRIu64
          ",\"ns_median\":%" PRIu64 ",\"ns_p99\":%" PRIu64 ",\"ns_max\":%" PRIu64
          ",\"rss_peak_kib\":%" PRIu64 "}\n",

@@ -3,7 +3,7 @@
 
 TESTS += tests/bench/endpoints.sh
 if REPLACE
-TESTS += tests/bench/fleet.sh tests/bench/graph.sh tests/bench/programs.sh
+TESTS += tests/bench/fleet.sh tests/bench/graph.sh tests/bench/programs.sh tests/bench/rosidl.sh
 if BED_ROUNDTRIP
 TESTS += tests/bench/roundtrip.sh
 endif
@@ -13,5 +13,6 @@ EXTRA_DIST += \
   tests/bench/fleet.sh \
   tests/bench/graph.sh \
   tests/bench/programs.sh \
+  tests/bench/rosidl.sh \
   tests/bench/roundtrip.sh \
   tests/bench/steady.py
