@@ -76,8 +76,7 @@ bench_graph_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 bench_graph_LDADD = $(JANSSON_LIBS)
 endif
 
-# What is generated for them lies in the build folder, and is compiled without our warnings.
-
+# What is generated for beds lies in the build folder, and is compiled without our warnings.
 if BED_CYCLONE
 noinst_PROGRAMS += bench/cyclone
 noinst_LTLIBRARIES += bench/libcyclone_types.la

@@ -8,7 +8,7 @@ from . import tables
 from .summary import finely
 
 SLACK = 1.03
-FAULTS, CALLS = "faults_per_message", "calls_per_message"
+FAULTS, CALLS = ("faults_per_message", "faults_per_iteration"), "calls_per_message"
 
 
 def _worst(results, index, cell, name, ending):
