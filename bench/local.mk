@@ -155,6 +155,7 @@ EXTRA_DIST += \
   bench/weirbench/choosing.py \
   bench/weirbench/command.py \
   bench/weirbench/counting.py \
+  bench/weirbench/curves.py \
   bench/weirbench/facts.py \
   bench/weirbench/general.py \
   bench/weirbench/isolation.py \

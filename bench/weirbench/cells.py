@@ -27,6 +27,7 @@ class Cell:
     seconds: float = 0.1  # a guess at one run, for the time that is left
     most_reps: int = 1000
     messages: int = 0  # messages in the steady part; 0: calls are not counted
+    counts_only: bool = False  # no figure depends on time, so runs may be side by side
     pause_ms: int = 0
     payload: int = 0  # bytes live at once
     needs_kib: int = 0  # memory without which the cell is left out

@@ -21,7 +21,8 @@ PARAMETERS = {"size", "live", "iterations", "warmup", "rounds", "pause_ms", "his
               "hot_size", "hot_live", "settle_ms", "live_mib", "runs", "at_once", "backlog", "big",
               "big_every", "consumers", "count", "generations", "group", "keep", "left", "limit",
               "loops", "messages", "objects", "payload", "percent", "producers", "scale", "vectors",
-              "writes", "hz", "nodes", "run_ms", "publishers", "subscribers"}
+              "writes", "hz", "nodes", "run_ms", "publishers", "subscribers", "lead_ms", "hold_ms",
+              "sample_ms"}
 
 
 # These start a command, and the arm's environment is for that and not for themselves.
@@ -117,15 +118,20 @@ class Bench:
 
 
 class Results:
-    """values[cell index][arm name][metric] is a list, one value a repetition."""
+    """values[cell index][arm name][metric] is a list, one value a repetition; so is what series
+    has for an object in a program's line, which is kept as it is."""
 
     def __init__(self, cells, arms):
         self.values = [{arm.name: {} for arm in arms} for _ in cells]
+        self.series = [{arm.name: {} for arm in arms} for _ in cells]
         self.calls = [{} for _ in cells]  # arm name: counts by kind, or role: counts by kind
         self.failures = {}  # (cell name, arm name): why
 
     def add(self, index, arm, line):
         for key, value in line.items():
+            if isinstance(value, dict):
+                self.series[index][arm.name].setdefault(key, []).append(value)
+                continue
             parts = ([(f"{key}_{at}", part) for at, part in enumerate(value, 1)]
                      if isinstance(value, list) else [(key, value)])
             for name, part in parts:
@@ -174,7 +180,9 @@ class Campaign:
         """The guess at what one run adds to the whole: less where several run at once."""
         if cell.staggered:
             return (cell.seconds + (0 if counted else cell.pause_ms / 1000)) / arm_count
-        return 0.05 + cell.seconds / CORES if counted else cell.seconds
+        if counted:
+            return 0.05 + cell.seconds / CORES
+        return cell.seconds / CORES if cell.counts_only else cell.seconds
 
     def run(self):
         for rep in range(self.reps):
@@ -202,7 +210,7 @@ class Campaign:
         apart = self.separate or cell.program != "endpoints"
         if cell.staggered and apart:
             return [order]
-        step = CORES if counted and apart else 1
+        step = CORES if (counted or cell.counts_only) and apart else 1
         return [order[at:at + step] for at in range(0, len(order), step)]
 
     def _round(self, index, cell, turn, counted):

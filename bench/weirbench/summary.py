@@ -78,6 +78,8 @@ def finely(value):
 
 
 def show(summary, out):
+    if not summary["rows"]:
+        return
     subject = summary["subject"]
     out(f"\n== Summary: {subject} ==")
     reuse = [row for row in summary["rows"] if row["workload"] == "reuse"]

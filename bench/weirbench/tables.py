@@ -89,5 +89,7 @@ class Tables:
         self.by_metric("programs", "Real programs")
         for bed in messages.BEDS:
             self.by_metric(bed.name, bed.heading)
+        self.by_metric("cliffs", "Faults by payload size")
         self.by_cell("burst", "Burst")
+        self.by_cell("timeline", "RSS through a burst")
         self.by_cell("footprint", "Footprint and start")
