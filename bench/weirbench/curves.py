@@ -19,7 +19,7 @@ def cliffs():
              for quarter in (4, 5, 6, 7)] + [64 * MIB]
     names = {size: stats.size(size) for size in sizes}
     for edge in EDGES:
-        for step in (64, 4 * KIB):
+        for step in (64, 4 * KIB, edge // 128):
             names[edge - step] = f"{stats.size(edge)} - {stats.size(step)}"
             names[edge + step] = f"{stats.size(edge)} + {stats.size(step)}"
     cells = []
@@ -38,9 +38,9 @@ def cliffs():
 def timeline():
     """RSS while a process that goes on working takes 1 GiB, holds it a while and frees it."""
     return [Cell("timeline", "1 GiB of 4 MiB, held, freed", "burst",
-                 ["--hot", "--hot-live", 2, "--lead-ms", 500, "--hold-ms", 500, "--settle-ms", 8000,
+                 ["--hot", "--hot-live", 2, "--lead-ms", 500, "--hold-ms", 500, "--settle-ms", 4000,
                   "--sample-ms", 10],
-                 ["rss_before_kib", "rss_peak_kib", "rss_after_kib"], 10, most_reps=1,
+                 ["rss_before_kib", "rss_peak_kib", "rss_after_kib"], 6.5, most_reps=1,
                  needs_kib=3 << 19)]
 
 

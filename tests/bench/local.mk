@@ -3,7 +3,12 @@
 
 TESTS += tests/bench/endpoints.sh
 if REPLACE
-TESTS += tests/bench/fleet.sh tests/bench/graph.sh tests/bench/programs.sh tests/bench/rosidl.sh
+TESTS += \
+  tests/bench/fleet.sh \
+  tests/bench/graph.sh \
+  tests/bench/plots.sh \
+  tests/bench/programs.sh \
+  tests/bench/rosidl.sh
 if BED_ROUNDTRIP
 TESTS += tests/bench/roundtrip.sh
 endif
@@ -12,6 +17,8 @@ EXTRA_DIST += \
   tests/bench/endpoints.sh \
   tests/bench/fleet.sh \
   tests/bench/graph.sh \
+  tests/bench/plot.json \
+  tests/bench/plots.sh \
   tests/bench/programs.sh \
   tests/bench/rosidl.sh \
   tests/bench/roundtrip.sh \
