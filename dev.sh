@@ -32,9 +32,9 @@ bed_packages=(libfastcdr-dev libjansson-dev cyclonedds-dev cyclonedds-tools libf
   librcutils-dev librosidl-runtime-c-cpp-dev rosidl-generator-c-cpp rosidl-tools python3-ament-index)
 # Programs that tests run preloaded or need, and that are left out where they are not.
 check_extras=(git cmake perl nodejs redis-server redis-tools valgrind "${other_mallocs[@]}" \
-  ament-cmake "${bed_packages[@]}")
+  ament-cmake gnuplot-nox "${bed_packages[@]}")
 compare_packages=(strace python3)
-compare_extras=("${other_mallocs[@]}")
+compare_extras=("${other_mallocs[@]}" gnuplot-nox)
 
 is_installed() {
   [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]

@@ -118,8 +118,9 @@ static void start_sampling(pthread_t *thread) {
 }
 
 /* Times are relative to the first take of the burst; so those before are negative. */
-static void print_timeline(uint64_t begin, uint64_t full, uint64_t freed) {
-  printf(",\"timeline\":{\"full_ms\":%.1f,\"freed_ms\":%.1f,\"ms\":[", (double)(full - begin) / 1e6,
+static void print_timeline(uint64_t begin, uint64_t full, uint64_t freeing, uint64_t freed) {
+  printf(",\"timeline\":{\"full_ms\":%.1f,\"freeing_ms\":%.1f,\"freed_ms\":%.1f,\"ms\":[",
+         (double)(full - begin) / 1e6, (double)(freeing - begin) / 1e6,
          (double)(freed - begin) / 1e6);
   for (size_t i = 0; i < sample_count; i++)
     printf("%s%.1f", i > 0 ? "," : "", (double)(int64_t)(samples[i].ns - begin) / 1e6);
@@ -176,7 +177,7 @@ int main(int argc, char **argv) {
          sample_ms, before, bench_proc_kib(BENCH_STATUS, "VmHWM:"), after, settled, full - start,
          end - freeing, hot_messages, hot_faults);
   if (sample_ms > 0)
-    print_timeline(start, full, end);
+    print_timeline(start, full, freeing, end);
   puts("}");
   return 0;
 }

@@ -66,6 +66,15 @@ dist_doc_DATA += \
 EXTRA_DIST += \
   doc/architecture.md \
   doc/benchmarks.md \
+  doc/plots/cliffs.json \
+  doc/plots/cliffs.png \
+  doc/plots/cliffs.svg \
+  doc/plots/p50.json \
+  doc/plots/p50.png \
+  doc/plots/p50.svg \
+  doc/plots/timeline.json \
+  doc/plots/timeline.png \
+  doc/plots/timeline.svg \
   doc/tables.sh
 
 include doc/examples/local.mk

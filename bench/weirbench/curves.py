@@ -29,7 +29,7 @@ def cliffs():
         cells.append(Cell(
             "cliffs", f"{name} x2", "reuse",
             ["--size", size, "--live", 2, "--iterations", messages],
-            ["faults_per_iteration", "calls_per_message"], 0.03 + pages * (messages + 2) * 0.4e-6,
+            ["faults_per_iteration", "calls_per_message"], 0.03 + pages * (messages + 2) * 4e-6,
             most_reps=1, messages=messages, counts_only=True, payload=2 * size,
             needs_kib=6 * size // KIB))
     return cells
@@ -40,7 +40,7 @@ def timeline():
     return [Cell("timeline", "1 GiB of 4 MiB, held, freed", "burst",
                  ["--hot", "--hot-live", 2, "--lead-ms", 500, "--hold-ms", 500, "--settle-ms", 4000,
                   "--sample-ms", 10],
-                 ["rss_before_kib", "rss_peak_kib", "rss_after_kib"], 6.5, most_reps=1,
+                 ["rss_before_kib", "rss_peak_kib", "rss_after_kib"], 6.5,
                  needs_kib=3 << 19)]
 
 

@@ -164,41 +164,66 @@ class Timeline:
     """RSS over time through a burst."""
 
     name, needs = "timeline", "a cell of the workload timeline (compare --suite plots)"
+    phases = (("before", 0.6), ("taken", 1.1), ("held", 0.7), ("freed", 0.7))
+    most = 3072  # MiB at the upper end of the axis
 
     @staticmethod
     def figures(content):
-        return excerpt(content, of_workload(content, "timeline"), series=["timeline"])
+        """Of several runs of an arm the one in the middle by what stays, because the mean of curves
+        is the curve of none."""
+        found = excerpt(content, of_workload(content, "timeline")[:1], series=["timeline"])
+        for arm in found["cells"][0]["arms"].values() if found else ():
+            runs = sorted(arm["series"]["timeline"], key=lambda run: run["rss_kib"][-1])
+            arm["series"]["timeline"] = [runs[(len(runs) - 1) // 2]]
+        return found
 
-    @staticmethod
-    def script(figures):
-        """Time 0 is when the last free returned, for every arm: what counts is what comes then. One
-        run, the first, because the mean of curves is the curve of none."""
+    def script(self, figures):
         names = list(figures["arms"])
-        runs = {name: arm["series"]["timeline"][0]
-                for name, arm in figures["cells"][0]["arms"].items()}
         script = Script("Resident memory through a burst", "1 GiB in blocks of 4 MiB is taken, "
                         "held for half a second and freed, while another thread works on with two "
                         "buffers of 1 MiB.", figures, right=0.83)
-        curves = {name: [((ms - run["freed_ms"]) / 1000, kib / KIB)
-                         for ms, kib in zip(run["ms"], run["rss_kib"])]
-                  for name, run in runs.items()}
-        first = min(rows[0][0] for rows in curves.values())
-        last = min(rows[-1][0] for rows in curves.values())
+        curves = {}
+        for name, arm in figures["cells"][0]["arms"].items():
+            run = arm["series"]["timeline"][0]
+            curves[name] = [(self._place(ms, run), kib / KIB)
+                            for ms, kib in zip(run["ms"], run["rss_kib"])]
+        last = math.floor(min(rows[-1][0] for rows in curves.values()) + 0.05)
         ticks = ", ".join(f"{quoted(stats.size(mib * MIB) if mib < KIB else '1 GiB')} {mib}"
                           for mib in (1, 4, 16, 64, 256, 1024))
-        script.add("set logscale y 2", "set yrange [1:1500]",
-                   f"set xrange [{math.floor(first * 2) / 2:g}:{math.floor(last + 0.05)}]",
-                   f"set ytics ({ticks})", "set xtics 1",
-                   "set xlabel 'seconds since the last free returned'",
+        script.add("set logscale y 2", f"set yrange [1:{self.most}]", f"set ytics ({ticks})",
+                   f"set xtics 0, 1, {last}", "set xlabel 'seconds since the last free returned'",
                    f"set arrow from graph 0, first {MARK // MIB} to graph 1, first {MARK // MIB} "
                    f"nohead dashtype 3 linewidth 1.5 linecolor rgb '{TEXT}'")
-        script.text(f"dotted: the mark of weir, {stats.size(MARK)}", "graph 0.99", "first 100", 10, how="right")
-        Timeline._names(script, names, curves)
+        end = 0
+        for phase, width in reversed(self.phases):
+            script.text(phase, f"first {end - width / 2:g}", "graph 0.975", 10, FAINT, "center")
+            script.add(f"set arrow from first {end:g}, graph 0 to first {end:g}, graph 1 nohead "
+                       f"linewidth 1 linecolor rgb '{GRID}' back")
+            end -= width
+        script.add(f"set xrange [{end:g}:{last}]")
+        # Inside the burst, where no curve comes.
+        script.text(f"the mark of weir, {stats.size(MARK)}", "first -1.5", "first 50", 10,
+                    how="center")
+        self._names(script, names, curves)
         for name in weir_last(names):
             colour, dash, width = looks(names)[name]
             script.curve(curves[name], f"using 1:2 with lines linecolor rgb '{colour}' "
                          f"dashtype {dash} linewidth {width}")
         return script.commands()
+
+    def _place(self, ms, run):
+        """Where a time stands: in seconds after the last free, and before that as a part of its
+        phase. All arms are as wide there, because how long the kernel takes to hand out 1 GiB, and
+        a busy machine to run that, is not what the plot is about."""
+        if ms >= run["freed_ms"]:
+            return (ms - run["freed_ms"]) / 1000
+        ends = [min(run["ms"][0], 0), 0, run["full_ms"], run["freeing_ms"], run["freed_ms"]]
+        place = -sum(width for _, width in self.phases)
+        for (_, width), begin, end in zip(self.phases, ends, ends[1:]):
+            if ms < end:
+                return place + width * (ms - begin) / (end - begin)
+            place += width
+        return place
 
     @staticmethod
     def _names(script, names, curves):
@@ -206,7 +231,7 @@ class Timeline:
         as little as that takes: they become a group, which is centred on where they all belong."""
         step, groups = 0.055, []  # in heights of the graph; a group: its names, sum of their places
         for name in sorted(names, key=lambda name: (curves[name][-1][1], names.index(name))):
-            groups.append(([name], math.log(curves[name][-1][1]) / math.log(1500)))
+            groups.append(([name], math.log(curves[name][-1][1]) / math.log(Timeline.most)))
             while len(groups) > 1:
                 (low, low_sum), (high, high_sum) = groups[-2:]
                 apart = high_sum / len(high) - low_sum / len(low)

@@ -36,12 +36,13 @@ LD_PRELOAD="$so" timeout 60 bench/burst --total 128M --block 1M --lead-ms 100 --
 "$python" - "$work/burst" <<'PYTHON' || complain 'burst: its timeline, above'
 import json, sys
 line = json.load(open(sys.argv[1]))["timeline"]
-ms, kib, full, freed = line["ms"], line["rss_kib"], line["full_ms"], line["freed_ms"]
+ms, kib, full, freeing, freed = (
+    line[key] for key in ("ms", "rss_kib", "full_ms", "freeing_ms", "freed_ms"))
 def between(low, high):
     return [rss for at, rss in zip(ms, kib) if low < at < high]
-lead, held, rest = between(-1e9, 0), between(full, full + 300), between(freed, 1e9)
+lead, held, rest = between(-1e9, 0), between(full, freeing), between(freed, 1e9)
 print(len(ms), full, freed, lead, held, rest)
-assert len(ms) == len(kib) and ms == sorted(ms) and 0 < full < freed - 299
+assert len(ms) == len(kib) and ms == sorted(ms) and 0 < full <= freeing - 300 < freed
 assert lead and held and rest
 assert max(lead) < 16 << 10 and max(kib) < 160 << 10
 assert min(held) >= 128 << 10, "the burst is resident while it is held"
@@ -90,6 +91,11 @@ assert png[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", png[16:24]) == (
 PYTHON
 done
 test "$(ls "$work/first" | wc -l)" = 9 || complain "9 files: $(ls "$work/first")"
+"$python" - "$work/first/timeline.json" <<'PYTHON' || complain 'timeline: not the run in the middle'
+import json, sys
+runs = json.load(open(sys.argv[1]))["cells"][0]["arms"]["weir"]["series"]["timeline"]
+assert [run["rss_kib"][-1] for run in runs] == [67000], runs
+PYTHON
 diff -r "$work/first" "$work/second" || complain 'the same figures, another picture'
 plot --json "$work/first/cliffs.json" --out "$work/alone" || complain 'plot cliffs.json'
 test "$(ls "$work/alone" | wc -l)" = 3 || complain "3 files: $(ls "$work/alone")"
