@@ -5,7 +5,8 @@
 # figures for, in one line says why it cannot, and draws the same picture from the same figures: also
 # those of doc/plots from the figures beside them.
 so=${REPLACE_SO:?"set by run.sh"}
-python=$(command -v "${PYTHON3:-python3}") || exit 1
+# Itself, not a script in the search path that looks for it there: that is emptied below.
+python=$("${PYTHON3:-python3}" -c 'import sys; print(sys.executable)') || exit 1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 failed=0
