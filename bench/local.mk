@@ -138,6 +138,7 @@ EXTRA_DIST += \
   bench/endpoints \
   bench/messages/msg/Stamped.msg \
   bench/messages/stamped.idl \
+  bench/plot \
   bench/programs/large_c.py \
   bench/programs/objects.js \
   bench/programs/objects.py \
@@ -160,6 +161,7 @@ EXTRA_DIST += \
   bench/weirbench/general.py \
   bench/weirbench/isolation.py \
   bench/weirbench/messages.py \
+  bench/weirbench/plots.py \
   bench/weirbench/progress.py \
   bench/weirbench/running.py \
   bench/weirbench/stats.py \
