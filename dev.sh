@@ -30,6 +30,9 @@ other_mallocs=(libjemalloc2 'libmimalloc2.0|libmimalloc3|libmimalloc2' \
 # What the beds are built with and run: benchmarks over real middleware (m4/beds.m4).
 bed_packages=(libfastcdr-dev libjansson-dev cyclonedds-dev cyclonedds-tools libfastrtps-dev \
   librcutils-dev librosidl-runtime-c-cpp-dev rosidl-generator-c-cpp rosidl-tools python3-ament-index)
+# ROS 1, whose packages are many and of which no test needs any.
+ros1_packages=(libroscpp-dev libstd-msgs-dev libsensor-msgs-dev python3-rosmaster python3-rospy \
+  python3-std-msgs)
 # Programs that tests run preloaded or need, and that are left out where they are not.
 check_extras=(git cmake perl nodejs redis-server redis-tools valgrind "${other_mallocs[@]}" \
   ament-cmake gnuplot-nox "${bed_packages[@]}")
@@ -239,7 +242,8 @@ case ${1:-} in
     ;;
   messages)
     shift
-    build "${compare_packages[@]}" -- "${compare_extras[@]}" "${bed_packages[@]}"
+    build "${compare_packages[@]}" -- "${compare_extras[@]}" "${bed_packages[@]}" \
+      "${ros1_packages[@]}"
     exec bench/compare --suite messages --build build "$@"
     ;;
   -h | --help | help) usage ;;

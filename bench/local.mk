@@ -132,6 +132,13 @@ CLEANFILES += \
   bench/generated/weir_bench/msg/*.h \
   bench/generated/weir_bench/msg/detail/*.[ch]
 
+if BED_ROSCPP
+noinst_PROGRAMS += bench/roscpp
+endif
+bench_roscpp_SOURCES = bench/roscpp.cc bench/bench.h bench/endpoint.h
+bench_roscpp_CXXFLAGS = $(ROSCPP_STANDARD) $(AM_CXXFLAGS) $(ROSCPP_CFLAGS)
+bench_roscpp_LDADD = $(ROSCPP_LIBS)
+
 EXTRA_DIST += \
   bench/README.md \
   bench/compare \
@@ -145,6 +152,7 @@ EXTRA_DIST += \
   bench/programs/redis_load.sh \
   bench/programs/tables.sql \
   bench/programs/text.pl \
+  bench/rospy_bed.py \
   bench/roundtrip.py \
   bench/topologies/mont_blanc.json \
   bench/weirbench/__init__.py \
@@ -157,6 +165,7 @@ EXTRA_DIST += \
   bench/weirbench/command.py \
   bench/weirbench/counting.py \
   bench/weirbench/curves.py \
+  bench/weirbench/endpoint.py \
   bench/weirbench/facts.py \
   bench/weirbench/general.py \
   bench/weirbench/isolation.py \

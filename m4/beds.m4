@@ -63,6 +63,13 @@ AC_DEFUN([WR_BED_MESSAGES],
       AC_MSG_RESULT([$have_MESSAGES])])
    CPPFLAGS=$wr_messages_CPPFLAGS])
 
+dnl WR_BED_ROSCPP: the probe for roscpp, whose headers are not of C++20.
+AC_DEFUN([WR_BED_ROSCPP],
+  [WR_CXX_STANDARD([ROSCPP_STANDARD], [c++17 c++14])
+   AS_IF([test -n "$ROSCPP_STANDARD"],
+     [PKG_CHECK_MODULES([ROSCPP], [roscpp std_msgs sensor_msgs],
+       [have_ROSCPP=yes], [have_ROSCPP=no])])])
+
 dnl WR_BEDS: the switch, and all beds.
 AC_DEFUN([WR_BEDS],
   [AC_ARG_WITH([beds],
@@ -86,4 +93,6 @@ AC_DEFUN([WR_BEDS],
          eprosima::fastdds::dds::WaitSet waitset;]])])
    WR_BED([MESSAGES], [rosidl],
      [librosidl-runtime-c-cpp-dev rosidl-generator-c-cpp rosidl-tools python3-ament-index],
-     [WR_BED_MESSAGES])])
+     [WR_BED_MESSAGES])
+   WR_BED([ROSCPP], [roscpp], [libroscpp-dev libstd-msgs-dev libsensor-msgs-dev],
+     [WR_BED_ROSCPP])])

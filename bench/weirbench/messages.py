@@ -149,6 +149,40 @@ def rosidl():
                  seconds=0.1 + iterations * (2e-6 + 3 * size * 1e-9), messages=iterations,
                  payload=3 * size, needs_kib=12 * size // KIB)
             for size, iterations in ((64, 2000), (256 * KIB, 400), (MIB, 200), (4 * MIB, 50))]
+ROSMASTER = "rosmaster --core -p 11411"  # the port that the nodes expect
+
+
+def of_ros(label, program, size, hz, messages, warmup, options="", live=4):
+    """A cell of a bed on ROS 1. Its nodes are warmed up as fast as they can."""
+    one = cell(f"{label}, {pace(hz)}", f"{program} --role echo{options}",
+               f"{program} --role ping{options}", size, hz, messages, warmup,
+               services=[ROSMASTER], live=live)
+    one.seconds = 1.5 + warmup * (3e-4 + 3e-9 * size) + messages / hz
+    one.pause_ms = 1000 // hz if hz == 1 else 0
+    return one
+
+
+def roscpp():
+    """Besides bytes, what cameras and lidars send: an image of 1920x1080 and 1250000 points."""
+    cells = [of_ros(f"roscpp, {stats.size(size)}", "roscpp", size, hz, messages, 100)
+             for size in (64, MIB) for hz, messages in ((1, 5), (10, 30), (200, 400))]
+    for what, size, hz, messages in (("image", 1920 * 1080 * 3, 10, 30),
+                                     ("cloud", 1250000 * 16, 4, 12)):
+        cells.append(of_ros(f"roscpp, {what}", "roscpp", size, hz, messages, 40,
+                            f" --message {what}"))
+    return cells
+
+
+def rospy():
+    """Also with the buffer that nodes with large messages are told to set."""
+    def one(size, hz, messages, buffer=0):
+        label = f"rospy, {stats.size(size)}" + (f", buff_size {stats.size(buffer)}" * (buffer > 0))
+        return of_ros(label, "rospy_bed.py", size, hz, messages, 400,
+                      f" --buff-size {buffer}" * (buffer > 0))
+
+    cells = [one(size, hz, messages) for size in (64, MIB)
+             for hz, messages in ((1, 5), (10, 30), (200, 400))]
+    return cells + [one(MIB, hz, messages, 16 * MIB) for hz, messages in ((10, 30), (200, 400))]
 
 
 BEDS = [
@@ -167,6 +201,11 @@ BEDS = [
     Bed("rosidl", "Messages in C as rosidl generates them", rosidl, built=["rosidl"],
         packages="librosidl-runtime-c-cpp-dev rosidl-generator-c-cpp rosidl-tools "
         "python3-ament-index"),
+    Bed("roscpp", "ROS 1 in C++: ping and echo", roscpp, built=["roscpp"], needs=["rosmaster"],
+        packages="libroscpp-dev libstd-msgs-dev libsensor-msgs-dev python3-rosmaster"),
+    Bed("rospy", "ROS 1 in Python: ping and echo", rospy, needs=["rosmaster"],
+        modules=["rospy", "std_msgs"],
+        packages="python3-rospy python3-std-msgs python3-rosmaster"),
 ]
 NAMES = tuple(bed.name for bed in BEDS)
 

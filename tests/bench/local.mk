@@ -8,6 +8,7 @@ TESTS += \
   tests/bench/graph.sh \
   tests/bench/plots.sh \
   tests/bench/programs.sh \
+  tests/bench/ros1.sh \
   tests/bench/rosidl.sh
 if BED_ROUNDTRIP
 TESTS += tests/bench/roundtrip.sh
@@ -20,6 +21,7 @@ EXTRA_DIST += \
   tests/bench/plot.json \
   tests/bench/plots.sh \
   tests/bench/programs.sh \
+  tests/bench/ros1.sh \
   tests/bench/rosidl.sh \
   tests/bench/roundtrip.sh \
   tests/bench/steady.py
