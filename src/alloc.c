@@ -10,10 +10,9 @@
 #include "init.h"
 #include "thread.h"
 
-/* How often a request below the limit is tried while other threads take what was given up for it,
- * and how much more is wanted after the first: it may need a heap and descriptors, too. */
+/* How often a request below the limit is tried while other threads take what was given up for it.
+ */
 #define LIMIT_TRIES 64
-#define OWN_BYTES (sizeof(struct wr_heap) + sizeof(struct wr_span_batch))
 
 WR_COLD void *wr_alloc_refuse(struct wr_arena *arena, size_t why) {
   wr_counter_add(&arena->out_of_memory, 1);
@@ -44,27 +43,49 @@ WR_INLINE bool is_small(size_t unit, size_t size, size_t alignment) {
   return size <= WR_BLOCK_MAX && alignment <= unit;
 }
 
+/* The size class of a request that slabs serve. */
+WR_INLINE unsigned class_of(size_t size, size_t alignment) {
+  return alignment <= WR_BLOCK_MIN ? wr_sizeclass_of(size) : wr_sizeclass_aligned(size, alignment);
+}
+
 /* A block of any kind. *stale: how many of its first bytes may be other than 0. */
 static void *take_any(struct wr_arena *arena, size_t size, size_t alignment, size_t *stale) {
   if (!is_small(wr_extent_unit(&arena->spans), size, alignment))
     return take_payload(arena, wr_bits_max(size, 1), alignment, stale);
-  return take_small(arena,
-                    alignment <= WR_BLOCK_MIN ? wr_sizeclass_of(size)
-                                              : wr_sizeclass_aligned(size, alignment),
-                    stale);
+  return take_small(arena, class_of(size, alignment), stale);
 }
 
-/* What a request takes, with rounding to blocks, which are a quarter larger at most, and to pages.
- */
-static size_t needed(const struct wr_arena *arena, size_t size) {
-  return wr_bits_up(size <= WR_BLOCK_MAX ? size + size / 4 : size, arena->source.page);
+/* What a request takes of the limit: a block as large as its class has them, in whole pages. */
+static size_t needed(const struct wr_arena *arena, size_t size, size_t alignment) {
+  size_t block = wr_bits_max(size, 1);
+  if (is_small(wr_extent_unit(&arena->spans), size, alignment))
+    block = wr_sizeclass_block(class_of(size, alignment));
+  return wr_bits_up(block, arena->source.page);
+}
+
+/* What it may take besides, for weir's own structures: the thread's heap, and descriptors. */
+static size_t needed_besides(struct wr_arena *arena) {
+  return (wr_heap_is_alive(wr_heap_own(arena)) ? 0 : sizeof(struct wr_heap)) +
+         (wr_counter_read(&arena->spans.spares) < WR_EXTENT_SPARES ? sizeof(struct wr_span_batch)
+                                                                   : 0);
+}
+
+/* Whether the limit is what a request failed for. */
+static bool is_limited(struct wr_arena *arena, size_t size, size_t alignment) {
+  struct wr_spans *spans = &arena->spans;
+  size_t bytes = needed(arena, size, alignment) + needed_besides(arena);
+  bool allowed;
+  wr_lock_take(&spans->lock);
+  allowed = wr_extent_allows(spans, bytes);
+  wr_lock_give(&spans->lock);
+  return !allowed;
 }
 
 /* As take_any for an arena with a limit, when that has failed: gives up as much of what is free as
  * is wanted, and nothing if all of it would not do. *limited: that was the reason. */
 static void *take_below_limit(struct wr_arena *arena, size_t size, size_t alignment, size_t *stale,
                               bool *limited) {
-  size_t bytes = needed(arena, size);
+  size_t bytes = needed(arena, size, alignment);
   void *block = NULL;
   bool room = true;
   /* Other threads may be faster. */
@@ -77,8 +98,8 @@ static void *take_below_limit(struct wr_arena *arena, size_t size, size_t alignm
     }
     if (room)
       block = take_any(arena, size, alignment, stale);
-    if (tries == 0)
-      bytes += OWN_BYTES;
+    if (tries == 0 && block == NULL)
+      bytes += needed_besides(arena);
   }
   *limited = !room;
   return block;
@@ -99,6 +120,7 @@ static void *take_again(struct wr_arena *arena, size_t size, size_t alignment, s
       /* Free memory may be in the wrong classes, or in other threads' heaps. */
       (void)wr_heap_trim_all(arena, 0);
       block = take_any(arena, size, alignment, stale);
+      limited = block == NULL && is_limited(arena, size, alignment);
     }
   }
   if (WR_UNLIKELY(block == NULL))
