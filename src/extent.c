@@ -119,6 +119,7 @@ static void add_free(struct wr_spans *spans, struct wr_span *span) {
   wr_extent_set_owner(span, WR_OWNER_FREE);
   wr_counter_set(&span->touched, 0);
   span->dirty = 0;
+  span->refused = false;
   record_ends(span);
   wr_list_add_front(&spans->bins[bin], &span->link);
   spans->bin_bits[bin / 64] |= wr_extent_bit(bin);
@@ -181,6 +182,7 @@ static void cut(struct wr_span *span, unsigned units, struct wr_span *rest) {
   rest->base = span->base + length;
   rest->dirty = dirty > length ? dirty - length : 0;
   span->dirty = wr_bits_min(dirty, length);
+  rest->refused = span->refused;
   rest->user = NULL;
   set_units(rest, span->units - units);
   set_units(span, units);

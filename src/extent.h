@@ -67,6 +67,7 @@ struct wr_span {
   uint16_t deferred;  /* slab: how many of its blocks are in wr_heap.deferred */
   uint16_t seen;      /* slab: of `use`, when it was found without a free block last */
   bool dry;           /* slab: listed without a free block, as was seen */
+  bool refused;       /* not a slab: the kernel did not take its memory back when it was asked */
   wr_counter touched; /* bytes from the base that may be resident */
 
   union {
@@ -134,6 +135,7 @@ struct wr_spans {
   char *end;                               /* behind the last range mapped; guarded by `growing` */
   size_t pending;                          /* bytes about to be taken for weir's own structures */
   size_t leaving;                          /* retained bytes that are being given back */
+  struct wr_retain_aside aside;            /* retained spans that the kernel refuses; under the lock */
   struct wr_meta *map_meta;                /* memory for the page map */
   const struct wr_pagemap_range *range;    /* what resolves addresses; NULL: the page map */
   uint64_t retained_bits[WR_RETAIN_WORDS]; /* which lists of `retained` may have members */

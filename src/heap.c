@@ -568,7 +568,7 @@ void wr_heap_help(struct wr_heap *heap) {
 
 void wr_heap_trim(struct wr_heap *heap) {
   struct wr_list stolen = {NULL, NULL};
-  bool theirs;
+  bool theirs, ask = true;
   wr_heap_help(heap);
   wr_lock_take(&heap->lock);
   theirs = is_anothers(heap);
@@ -581,8 +581,9 @@ void wr_heap_trim(struct wr_heap *heap) {
   wr_lock_give(&heap->lock);
   wr_keep_settle(&heap->arena->spans);
 
+  /* Where the kernel refuses one, the others are as good as refused. */
   for (struct wr_link *link = stolen.front; link != NULL; link = link->older)
-    (void)wr_slab_purge(WR_SLAB_OF_LINK(link));
+    ask = wr_slab_purge(WR_SLAB_OF_LINK(link), ask) && ask;
   wr_lock_take(&heap->lock);
   while (!wr_list_is_empty(&stolen)) {
     struct wr_span *slab = WR_SLAB_OF_LINK(stolen.front);

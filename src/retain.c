@@ -21,6 +21,40 @@ struct wr_retain_member *wr_retain_coldest(const struct wr_retain *retain) {
   return back != NULL ? MEMBER(back) : NULL;
 }
 
+void wr_retain_set_aside(struct wr_retain *retain, struct wr_retain_aside *aside,
+                         struct wr_retain_member *member) {
+  wr_list_remove(wr_retain_is_once(retain, member) ? &retain->once : &retain->reused, &member->age);
+  if (wr_list_is_empty(&aside->list)) {
+    wr_list_add_front(&aside->list, &aside->ends[0]);
+    wr_list_add_front(&aside->list, &aside->ends[1]);
+  }
+  wr_list_add_behind(&aside->list, aside->list.front, &member->age);
+}
+
+struct wr_retain_member *wr_retain_first_aside(const struct wr_retain_aside *aside) {
+  struct wr_link *link = aside->list.back != NULL ? aside->list.back->newer : aside->list.front;
+  return link != aside->list.front ? MEMBER(link) : NULL;
+}
+
+bool wr_retain_is_due(struct wr_retain_aside *aside) {
+  if (aside->left == 0)
+    return true;
+  aside->left--;
+  return false;
+}
+
+void wr_retain_refused(struct wr_retain_aside *aside, bool again) {
+  if (aside->wait == 0)
+    aside->wait = 1;
+  else if (again)
+    aside->wait = (unsigned)wr_bits_min(2 * aside->wait, WR_RETAIN_WAIT_MAX);
+  aside->left = aside->wait;
+}
+
+void wr_retain_accepted(struct wr_retain_aside *aside) {
+  aside->wait = aside->left = 0;
+}
+
 void wr_retain_give_up(struct wr_retain *retain, const struct wr_retain_member *member,
                        unsigned class) {
   const struct wr_link *oldest = retain->reused.back;

@@ -28,6 +28,13 @@
 #include "counters.h"
 #include "list.h"
 
+/*
+ * What the kernel will not take back (memory that is locked, before Linux 5.18; what a sandbox
+ * forbids) is set aside: it serves as before, but is not given up, and so costs no call again. One
+ * of it is tried anew now and then, since the lock may have ended: at first at the next chance
+ * (something is to be given up, and nothing else is there), and after each further refusal half as
+ * often, down to every 65th.
+ */
 #define WR_RETAIN_CLASSES 256
 #define WR_RETAIN_WORDS (WR_RETAIN_CLASSES / 64)
 
@@ -52,6 +59,18 @@ struct wr_retain {
 #define WR_RETAIN_TURN 8
 #define WR_RETAIN_LOOSE 16 /* the policy becomes loose, until there is no pressure left */
 #define WR_RETAIN_PRESSURE_MAX 255
+
+/* The members that are set aside. Zero is none. */
+struct wr_retain_aside {
+  /* Between two ends that are no members, so that the neighbours of each are links: whoever removes
+   * one as if it stood in `once` or `reused` changes nothing of those. */
+  struct wr_list list;
+  struct wr_link ends[2];
+  unsigned wait; /* chances that pass after a refusal */
+  unsigned left; /* of these */
+};
+
+#define WR_RETAIN_WAIT_MAX 64
 
 /* What retain.c knows of a span; part of struct wr_span. */
 struct wr_retain_member {
@@ -105,6 +124,21 @@ struct wr_retain_member *wr_retain_coldest(const struct wr_retain *retain);
 /* `member`, of span class `class`, is being given up: remembers whether an older one was kept. */
 void wr_retain_give_up(struct wr_retain *retain, const struct wr_retain_member *member,
                        unsigned class);
+
+/* Sets a member aside, as the last of those to be tried. */
+void wr_retain_set_aside(struct wr_retain *retain, struct wr_retain_aside *aside,
+                         struct wr_retain_member *member);
+
+/* The member that was set aside first, or NULL. */
+struct wr_retain_member *wr_retain_first_aside(const struct wr_retain_aside *aside);
+
+/* There is a chance to try what is set aside: whether it is due. */
+bool wr_retain_is_due(struct wr_retain_aside *aside);
+
+/* The kernel refused a member; `again`: one that was set aside. */
+void wr_retain_refused(struct wr_retain_aside *aside, bool again);
+/* It took one that was set aside. */
+void wr_retain_accepted(struct wr_retain_aside *aside);
 
 /* Something was given up because of the mark. */
 WR_INLINE void wr_retain_press(struct wr_retain *retain) {

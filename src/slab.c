@@ -117,12 +117,12 @@ bool wr_slab_steal(struct wr_span *slab) {
   return false;
 }
 
-size_t wr_slab_purge(struct wr_span *slab) {
-  size_t bytes = wr_span_purge_slab(slab);
+bool wr_slab_purge(struct wr_span *slab, bool ask) {
+  bool taken = !ask || wr_span_purge_slab(slab);
   slab->bump = slab->base;
   atomic_store_explicit(&slab->count, 0, memory_order_relaxed);
   wr_slab_set_free(slab, NULL);
-  return bytes;
+  return taken;
 }
 
 void wr_slab_retire(struct wr_span *slab) {

@@ -161,9 +161,9 @@ WR_INLINE void wr_slab_reopen(struct wr_span *slab) {
   slab->rest = NULL;
 }
 
-/* Gives the memory of a stolen slab, which is in no list, back to the kernel and leaves it as if
- * just made. Returns how many bytes. Without any lock. */
-size_t wr_slab_purge(struct wr_span *slab);
+/* Leaves a stolen slab, which is in no list, as if just made, and gives its memory back to the
+ * kernel if that is to be asked. False if it was asked and refused. Without any lock. */
+bool wr_slab_purge(struct wr_span *slab, bool ask);
 
 /* For a slab whose used blocks are all in the caller's hands, and whose owner cannot be using it:
  * counts them as given back. */

@@ -242,20 +242,20 @@ void wr_span_give_slab(struct wr_span *span) {
   wr_lock_give(&spans->lock);
 }
 
-size_t wr_span_purge_slab(struct wr_span *span) {
+bool wr_span_purge_slab(struct wr_span *span) {
   struct wr_spans *spans = span->spans;
   size_t bytes = wr_extent_touched(span);
+  bool taken;
   if (bytes == 0)
-    return 0;
+    return true;
   wr_keep_begin_giving(spans);
-  if (wr_keep_count_purge(spans, bytes, wr_source_purge(spans->source, span->base, bytes))) {
+  taken = wr_keep_count_purge(spans, bytes, wr_source_purge(spans->source, span->base, bytes));
+  if (taken) {
     wr_counter_set(&span->touched, 0);
     wr_counter_sub(&spans->slab_active, bytes);
-  } else {
-    bytes = 0;
   }
   wr_keep_end_giving(spans);
-  return bytes;
+  return taken;
 }
 
 /* One try with what is there. *may: whether more should be mapped for it. */
@@ -509,6 +509,14 @@ void wr_span_check(struct wr_spans *spans) {
       wr_check_require(wr_retain_is_once(&spans->retain, member) == (i == 0));
       aged += wr_extent_touched(WR_LIST_MEMBER(member, struct wr_span, member));
     }
+  }
+  for (const struct wr_link *link = spans->aside.list.front; link != NULL; link = link->older) {
+    const struct wr_retain_member *member = WR_LIST_MEMBER(link, struct wr_retain_member, age);
+    const struct wr_span *span = WR_LIST_MEMBER(member, struct wr_span, member);
+    if (link == spans->aside.list.front || link == spans->aside.list.back)
+      continue;
+    wr_check_require(span->refused);
+    aged += wr_extent_touched(span);
   }
   wr_check_require(aged == retained);
   for (struct wr_link *link = spans->doubtful.front; link != NULL; link = link->older) {

@@ -45,9 +45,9 @@ struct wr_span *wr_span_take_slab(struct wr_spans *spans, unsigned units);
 /* Gives a slab's span back, with wr_span.touched up to date. The excess over the mark stays until
  * the caller has given up its own locks and calls wr_keep_settle. */
 void wr_span_give_slab(struct wr_span *span);
-/* Gives the memory of a slab without blocks back to the kernel; the span stays in use. Returns how
- * many bytes: 0 if the kernel refused. */
-size_t wr_span_purge_slab(struct wr_span *span);
+/* Gives the memory of a slab without blocks back to the kernel; the span stays in use. False if the
+ * kernel refused. */
+bool wr_span_purge_slab(struct wr_span *span);
 /* Notes that a slab's memory is touched up to `end` bytes from its base; false, and nothing is
  * noted, when the limit does not allow that. */
 bool wr_span_touch_slab(struct wr_span *span, size_t end);

@@ -151,6 +151,10 @@ static int unmap(struct wr_source *source, void *address, size_t length) {
   return error;
 }
 
+static bool is_stuck(const char *address, size_t length) {
+  return address < fake.stuck + fake.stuck_length && address + length > fake.stuck;
+}
+
 static int purge(struct wr_source *source, void *address, size_t length) {
   int error;
   (void)source;
@@ -158,7 +162,9 @@ static int purge(struct wr_source *source, void *address, size_t length) {
     return wr_os_purge(address, length);
   pthread_mutex_lock(&mutex);
   check_range(address, length);
-  error = fails(FAKE_PURGE) ? EINVAL : 0;
+  error = fails(FAKE_PURGE) || is_stuck(address, length) ? EINVAL : 0;
+  if (fake.refusal != 0)
+    error = fake.refusal;
   if (error == 0) {
     drop(address, length);
     set_all(address, length, MAPPED);

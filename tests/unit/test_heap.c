@@ -6,6 +6,7 @@
  */
 #include "heap.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "fake.h"
@@ -49,6 +50,12 @@ static void *take(unsigned class) {
 static void give_remote(void *block) {
   wr_heap_self = &wr_heap_unborn;
   wr_free_give(block);
+  wr_heap_self = heap;
+}
+
+static void trim_as_another(void) {
+  wr_heap_self = &wr_heap_unborn;
+  wr_heap_trim(heap);
   wr_heap_self = heap;
 }
 
@@ -398,6 +405,33 @@ START_TEST(trimming_takes_empty_slabs_though_they_are_current) {
 }
 END_TEST
 
+START_TEST(trimming_asks_no_more_where_the_kernel_refuses) {
+  size_t before;
+  if (!can_steal())
+    return;
+  begin(64 * MIB);
+  for (unsigned class = 0; class < WR_CLASSES; class += 5)
+    wr_free_give(take(class));
+  before = active();
+  fake_forget();
+  fake.refusal = EINVAL;
+  trim_as_another();
+  ck_assert_uint_eq(fake_calls(FAKE_PURGE), 1);
+  ck_assert_uint_eq(active(), before);
+  check();
+  /* All are as if just made, and can be trimmed again when the kernel agrees. */
+  fake.refusal = 0;
+  for (unsigned class = 0; class < WR_CLASSES; class += 5) {
+    void *block = take(class);
+    memset(block, 0x33, wr_sizeclass_block(class));
+    wr_free_give(block);
+  }
+  trim_as_another();
+  ck_assert_uint_eq(active(), 0);
+  check();
+}
+END_TEST
+
 START_TEST(a_slab_whose_memory_was_taken_goes_with_the_thread) {
   if (!can_steal())
     return;
@@ -656,6 +690,7 @@ UNIT_SUITE(heap, few_blocks_of_many_sizes_share_slabs,
            a_heap_without_a_thread_is_served_by_whoever_frees,
            when_its_thread_goes_empty_slabs_are_given_back,
            trimming_takes_empty_slabs_though_they_are_current,
+           trimming_asks_no_more_where_the_kernel_refuses,
            a_slab_whose_memory_was_taken_goes_with_the_thread,
            trimming_puts_back_what_others_freed_of_full_slabs,
            trimming_all_keeps_as_much_as_it_is_told, a_mark_below_one_mib_takes_the_kept_slabs,

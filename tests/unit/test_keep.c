@@ -3,6 +3,7 @@
  * The mark: how much free memory stays, which goes first and how much of it, and what the kernel is
  * asked about memory that was allocated and never used.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "fake.h"
@@ -319,7 +320,136 @@ START_TEST(room_below_the_limit_costs_no_more_than_is_wanted) {
 }
 END_TEST
 
-UNIT_SUITE(keep, room_below_the_limit_costs_no_more_than_is_wanted, the_mark_is_kept_exactly,
+/* Gives a new burst of blocks of a mebibyte back; how many purges that cost. */
+static size_t burst(struct wr_span **span, size_t count) {
+  size_t before = fake_calls(FAKE_PURGE);
+  for (size_t i = 0; i < count; i++)
+    span[i] = take(MIB);
+  for (size_t i = 0; i < count; i++)
+    fake_give(span[i]);
+  return fake_calls(FAKE_PURGE) - before;
+}
+
+/* The kernel refuses everything: with an error that may be the range's alone, or one that is not.
+ */
+START_TEST(what_is_refused_is_tried_less_and_less) {
+  static const int errors[] = {EINVAL, EPERM, ENOSYS, EAGAIN};
+  for (int i = 0; i < 4; i++) {
+    struct wr_span *span[40];
+    size_t tried, turn;
+    begin(4096, 8 * MIB);
+    fake.refusal = errors[i];
+    /* Each span once, and then one of them now and then. */
+    tried = burst(span, 40);
+    ck_assert_uint_ge(tried, 1);
+    ck_assert_uint_le(tried, 40 + 8);
+    ck_assert_uint_eq(retained(), 40 * MIB);
+    ck_assert_uint_eq(wr_counter_read(&spans->purge_failures), tried);
+    tried = 0;
+    for (turn = 0; turn < 100; turn++)
+      tried += burst(span, 40);
+    ck_assert_uint_ge(tried, 2);
+    ck_assert_uint_le(tried, 4000 / 65 + 40 + 8);
+    ck_assert_uint_eq(retained(), 40 * MIB);
+    /* Whoever asks for it has one tried, and no more. */
+    for (turn = 0; turn < 10; turn++) {
+      fake_forget();
+      ck_assert_uint_eq(wr_keep_reduce(spans, turn * MIB), 0);
+      ck_assert_uint_eq(fake_calls(FAKE_PURGE), 1);
+    }
+    /* When the kernel takes it again, the mark is met after so many frees at the latest. */
+    fake.refusal = 0;
+    for (turn = 0; turn <= WR_RETAIN_WAIT_MAX && retained() > 8 * MIB; turn++)
+      fake_give(take(100000));
+    ck_assert_uint_gt(turn, 1);
+    ck_assert_uint_eq(retained(), 8 * MIB);
+    ck_assert_uint_eq(fake_resident(), 8 * MIB);
+    /* All is as it was before. */
+    fake_forget();
+    ck_assert_uint_ge(burst(span, 40), 32);
+    ck_assert_uint_eq(retained(), 8 * MIB);
+  }
+}
+END_TEST
+
+START_TEST(whoever_asks_gets_back_what_the_kernel_takes_again) {
+  struct wr_span *span[40];
+  begin(4096, 8 * MIB);
+  fake.refusal = EINVAL;
+  for (int i = 0; i < 50; i++)
+    (void)burst(span, 40);
+  fake.refusal = 0;
+  ck_assert_uint_eq(wr_keep_reduce(spans, 0), 40 * MIB);
+  ck_assert_uint_eq(fake_resident(), 0);
+  wr_span_check(spans);
+}
+END_TEST
+
+START_TEST(what_is_refused_does_not_keep_the_rest) {
+  struct wr_span *locked[24], *span[40];
+  size_t tried;
+  begin(4096, 2 * MIB);
+  (void)burst(locked, 24);
+  wr_keep_set_mark(spans, SIZE_MAX);
+  for (int i = 0; i < 24; i++)
+    locked[i] = take(MIB);
+  fake.stuck = locked[0]->base;
+  for (int i = 0; i < 24; i++)
+    fake.stuck = locked[i]->base < fake.stuck ? locked[i]->base : fake.stuck;
+  fake.stuck_length = 24 * MIB;
+  for (int i = 0; i < 24; i++)
+    fake_give(locked[i]);
+  for (int i = 0; i < 40; i++)
+    span[i] = take(2 * MIB);
+  wr_keep_set_mark(spans, 30 * MIB);
+  /* While the mark leaves room for it beside what is locked, that is met. */
+  for (int i = 0; i < 40; i++)
+    fake_give(span[i]);
+  ck_assert_uint_eq(retained(), 30 * MIB);
+  ck_assert_uint_eq(fake_resident(), 30 * MIB);
+  /* Else all the rest goes, and what is locked costs no more than a try now and then. */
+  wr_keep_set_mark(spans, 16 * MIB);
+  (void)wr_keep_reduce(spans, 16 * MIB);
+  ck_assert_uint_eq(retained(), 24 * MIB);
+  tried = wr_counter_read(&spans->purge_failures);
+  for (int i = 0; i < 650; i++) {
+    fake_give(take(2 * MIB));
+    ck_assert_uint_eq(retained(), 24 * MIB);
+  }
+  ck_assert_uint_le(wr_counter_read(&spans->purge_failures) - tried, 10 + 8);
+  /* What serves again is still known, and so is a part of it. */
+  for (int i = 0; i < 24; i++)
+    locked[i] = take(i % 2 == 0 ? MIB : MIB / 2);
+  for (int i = 0; i < 24; i++)
+    fake_give(locked[i]);
+  fake.stuck_length = 0;
+  (void)wr_keep_reduce(spans, 0);
+  ck_assert_uint_eq(retained(), 0);
+  ck_assert_uint_eq(fake_resident(), 0);
+}
+END_TEST
+
+START_TEST(room_that_the_kernel_refuses_is_none) {
+  struct wr_span *span[28];
+  begin(4096, SIZE_MAX);
+  (void)burst(span, 28);
+  spans->limit = wr_extent_committed(spans);
+  fake.refusal = EINVAL;
+  for (int i = 0; i < 8; i++) {
+    fake_forget();
+    ck_assert(!wr_keep_make_room(spans, 4 * MIB));
+    ck_assert_uint_le(fake_calls(FAKE_PURGE), i < 2 ? 16 : 1);
+  }
+  ck_assert_uint_eq(retained(), 28 * MIB);
+  fake.refusal = 0;
+  ck_assert(wr_keep_make_room(spans, 4 * MIB));
+  ck_assert_uint_eq(retained(), 24 * MIB);
+}
+END_TEST
+
+UNIT_SUITE(keep, what_is_refused_is_tried_less_and_less,
+           whoever_asks_gets_back_what_the_kernel_takes_again,
+           what_is_refused_does_not_keep_the_rest, room_that_the_kernel_refuses_is_none, room_below_the_limit_costs_no_more_than_is_wanted, the_mark_is_kept_exactly,
            a_mark_that_is_no_multiple_of_a_page, the_coldest_goes_first_and_only_as_much_as_needed,
            the_peak_counts_what_is_about_to_go, a_burst_leaves_what_a_loop_comes_back_for,
            a_new_working_set_displaces_the_old_one, what_was_never_used_evicts_nothing,

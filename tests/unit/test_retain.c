@@ -369,6 +369,53 @@ static void step(struct naive *naive, uint64_t *state) {
   }
 }
 
+/* Members that are set aside come and go beside those of both lists. */
+START_TEST(what_is_set_aside_is_not_the_coldest) {
+  struct wr_retain_aside aside = {0};
+  begin(SIZE_MAX);
+  ck_assert_ptr_null(wr_retain_first_aside(&aside));
+  for (int i = 0; i < 8; i++)
+    add(i, i >= 4);
+  for (int i = 0; i < 6; i++)
+    wr_retain_set_aside(&retain, &aside, wr_retain_coldest(&retain));
+  ck_assert_uint_eq(wr_counter_read(&retain.total), 800);
+  ck_assert_ptr_eq(wr_retain_first_aside(&aside), &member[0]);
+  /* Served: the first, the last, and one between. */
+  wr_retain_remove(&retain, &member[0], 100);
+  wr_retain_remove(&retain, &member[5], 100);
+  wr_retain_remove(&retain, &member[2], 100);
+  ck_assert_ptr_eq(wr_retain_first_aside(&aside), &member[1]);
+  expect_coldest(6, 0);
+  wr_retain_remove(&retain, &member[1], 100);
+  ck_assert_ptr_eq(wr_retain_first_aside(&aside), &member[3]);
+  expect_coldest(7, 0);
+  ck_assert_ptr_null(wr_retain_coldest(&retain));
+  wr_retain_remove(&retain, &member[3], 100);
+  wr_retain_remove(&retain, &member[4], 100);
+  ck_assert_ptr_null(wr_retain_first_aside(&aside));
+  ck_assert_uint_eq(wr_counter_read(&retain.total), 0);
+}
+END_TEST
+
+START_TEST(what_is_refused_again_is_tried_half_as_often) {
+  struct wr_retain_aside aside = {0};
+  unsigned wait = 1;
+  wr_retain_refused(&aside, false);
+  wr_retain_refused(&aside, false);
+  for (int i = 0; i < 12; i++) {
+    for (unsigned chance = 0; chance < wait; chance++)
+      ck_assert(!wr_retain_is_due(&aside));
+    ck_assert(wr_retain_is_due(&aside));
+    wr_retain_refused(&aside, true);
+    wait = wait < WR_RETAIN_WAIT_MAX ? 2 * wait : wait;
+  }
+  ck_assert_uint_eq(wait, 64);
+  wr_retain_accepted(&aside);
+  ck_assert(wr_retain_is_due(&aside));
+  ck_assert(wr_retain_is_due(&aside));
+}
+END_TEST
+
 START_TEST(as_the_naive_model) {
   for (uint64_t seed = 1; seed <= 12; seed++) {
     static struct naive naive;
@@ -389,4 +436,5 @@ UNIT_SUITE(retain, an_empty_one_has_no_coldest, the_coldest_goes_first,
            no_older_reused_one_no_wrong_guess, a_demotion_forgets_every_guess,
            what_returns_is_the_next_to_go, totals_excess_and_peak,
            giving_up_and_missing_by_turns_makes_it_loose, hits_end_it_too,
+           what_is_set_aside_is_not_the_coldest, what_is_refused_again_is_tried_half_as_often,
            bursts_do_not_make_it_loose, the_clock_may_wrap, as_the_naive_model)

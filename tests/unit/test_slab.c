@@ -206,7 +206,6 @@ END_TEST
 START_TEST(a_stolen_slab_starts_anew) {
   struct wr_span *slab = make(4096, 5);
   void *block;
-  size_t touched;
   ck_assert(wr_slab_carve(slab));
   block = wr_slab_pop(slab);
   ck_assert(!wr_slab_steal(slab));
@@ -217,8 +216,7 @@ START_TEST(a_stolen_slab_starts_anew) {
     return;
   ck_assert(wr_slab_steal(slab));
   ck_assert_ptr_null(wr_slab_pop(slab));
-  touched = wr_counter_read(&slab->touched);
-  ck_assert_uint_eq(wr_slab_purge(slab), touched);
+  ck_assert(wr_slab_purge(slab, true));
   ck_assert_uint_eq(wr_counter_read(&slab->touched), 0);
   ck_assert_ptr_null(wr_slab_free(slab));
   ck_assert(wr_slab_carve(slab));
@@ -233,8 +231,12 @@ START_TEST(a_slab_that_cannot_be_purged_starts_anew_all_the_same) {
   ck_assert(wr_slab_carve(slab));
   ck_assert(wr_slab_steal(slab));
   fake_fail(FAKE_PURGE, 1, 1);
-  ck_assert_uint_eq(wr_slab_purge(slab), 0);
+  ck_assert(!wr_slab_purge(slab, true));
   ck_assert_uint_eq(wr_counter_read(&slab->touched), 4096);
+  /* Nor need it be asked. */
+  fake_forget();
+  ck_assert(wr_slab_purge(slab, false));
+  ck_assert_uint_eq(fake_calls(FAKE_ANY), 0);
   ck_assert(wr_slab_carve(slab));
   ck_assert_ptr_eq(wr_slab_pop(slab), slab->base);
   ck_assert_uint_eq(wr_counter_read(&slab->touched), 4096);
