@@ -40,6 +40,7 @@ struct wr_arena {
   struct wr_link buffers; /* in the list of those in a buffer */
   char *buffer;           /* the caller's, or NULL */
   size_t buffer_size;
+  bool buffer_locked; /* by weir, and by nobody else before */
   char name[WEIR_ARENA_NAME_MAX];
 };
 

@@ -206,6 +206,19 @@ static bool is_fit(const void *buffer) {
          (uintptr_t)buffer - (uintptr_t)span->base >= wr_extent_length(span);
 }
 
+/* Locks a buffer. *alone: it was not locked before, by mlockall or otherwise, so that the lock may
+ * be ended again: the kernel does not count locks. */
+static bool lock_buffer(void *buffer, size_t size, bool *alone) {
+  *alone = !wr_os_is_locked(buffer, size);
+  return wr_os_lock_memory(buffer, size) == 0;
+}
+
+static void unlock_buffer(void *buffer, size_t size) {
+  /* Or what was locked by mlockall meanwhile, with all the rest, would be the one hole in that. */
+  if (!wr_os_locks_future())
+    wr_os_unlock_memory(buffer, size);
+}
+
 /* Fills an arena whose memory is zero. There is room for all of it. */
 static void make_in(struct wr_arena *arena, const struct layout *layout,
                     const weir_arena_options_t *options) {
@@ -234,6 +247,7 @@ int wr_lifetime_make_in(void *buffer, size_t size, const weir_arena_options_t *o
   struct layout layout;
   size_t lead = -(uintptr_t)buffer & 127;
   struct wr_arena *arena = (struct wr_arena *)(void *)((char *)buffer + lead);
+  bool locked = false;
   wr_init();
   if (size < wr_lifetime_buffer_min() || size > BUFFER_MAX || options->prefault > size ||
       options->prefault > options->limit || !is_fit(buffer))
@@ -241,16 +255,16 @@ int wr_lifetime_make_in(void *buffer, size_t size, const weir_arena_options_t *o
   lay_out(&layout, (char *)arena, size - lead);
   if (options->prefault > layout.units << layout.shift)
     return EINVAL;
-  if (options->lock && wr_os_lock_memory(buffer, size) != 0)
+  if (options->lock && !lock_buffer(buffer, size, &locked))
     return EPERM;
   memset(arena, 0, (size_t)(layout.area - (char *)arena));
   arena->buffer = buffer;
   arena->buffer_size = size;
-  arena->source.lock = options->lock;
+  arena->buffer_locked = locked;
   make_in(arena, &layout, options);
   if (!wr_extent_allows(&arena->spans, options->prefault)) {
-    if (options->lock)
-      wr_os_unlock_memory(buffer, size);
+    if (locked)
+      unlock_buffer(buffer, size);
     return EINVAL;
   }
   touch(layout.area, options->prefault, wr_os_page_size());
@@ -270,8 +284,8 @@ void wr_lifetime_end(struct wr_arena *arena) {
   struct wr_meta meta;
   wr_thread_forget(arena);
   if (arena->buffer != NULL) {
-    if (arena->source.lock)
-      wr_os_unlock_memory(arena->buffer, arena->buffer_size);
+    if (arena->buffer_locked)
+      unlock_buffer(arena->buffer, arena->buffer_size);
     return;
   }
   /* It looks at neighbours, too, which may be about to end: they wait for this lock, as they do for

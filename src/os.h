@@ -56,6 +56,11 @@ int wr_os_huge(void *address, size_t length, bool huge);
 int wr_os_lock_memory(void *address, size_t length);
 /* Ends that for the whole pages inside a range. */
 void wr_os_unlock_memory(void *address, size_t length);
+/* Whether any of those is kept in memory already, or the system cannot tell (before Linux 5.4). */
+bool wr_os_is_locked(void *address, size_t length);
+/* Whether the process keeps all in memory that it maps from now on; false if the system cannot
+ * tell. */
+bool wr_os_locks_future(void);
 
 /* Not 0 while the process has one thread; NULL where libc does not tell (glibc does since 2.32). */
 extern char __libc_single_threaded __attribute__((weak));

@@ -231,13 +231,47 @@ int wr_os_lock_memory(void *address, size_t length) {
   return result(got, saved) == 0 ? 0 : EPERM;
 }
 
-void wr_os_unlock_memory(void *address, size_t length) {
+/* The whole pages inside a range; 0 bytes when there is none. */
+static uintptr_t whole_pages(const void *address, size_t length, size_t *bytes) {
   size_t page = wr_os_page_size();
   uintptr_t first = wr_bits_up((uintptr_t)address, page);
   uintptr_t end = wr_bits_down((uintptr_t)address + length, page);
+  *bytes = first < end ? end - first : 0;
+  return first;
+}
+
+void wr_os_unlock_memory(void *address, size_t length) {
+  size_t bytes;
+  uintptr_t first = whole_pages(address, length, &bytes);
   int saved = errno;
-  if (first < end)
-    (void)result(syscall(SYS_munlock, first, end - first), saved);
+  if (bytes > 0)
+    (void)result(syscall(SYS_munlock, first, bytes), saved);
+}
+
+bool wr_os_is_locked(void *address, size_t length) {
+  size_t bytes;
+  uintptr_t first = whole_pages(address, length, &bytes);
+  int saved = errno;
+  /* madvise(2): EINVAL for locked pages. Others are paged out earlier than they would be, until
+   * they are touched. */
+  return result(syscall(SYS_madvise, first, bytes, MADV_COLD), saved) != 0;
+}
+
+bool wr_os_locks_future(void) {
+  size_t page = wr_os_page_size();
+  void *probe = NULL;
+  bool locks;
+  int error;
+  /* Without pages, only an advice that the kernel does not know is refused. */
+  if (wr_os_is_locked(NULL, 0))
+    return false;
+  /* mmap(2): EAGAIN when it would be, and that is over the limit. */
+  error = wr_os_map(NULL, page, &probe);
+  if (error != 0)
+    return error == EAGAIN;
+  locks = wr_os_is_locked(probe, page);
+  (void)wr_os_unmap(probe, page);
+  return locks;
 }
 
 uint32_t wr_os_thread(void) {

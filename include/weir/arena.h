@@ -45,7 +45,8 @@ typedef struct {
   size_t limit;     /**< hard limit in bytes on what may be resident of the arena: blocks, free
                          memory kept, and its own structures; or WEIR_LIMIT_NONE */
   size_t prefault;  /**< bytes made resident at creation, for blocks of any size */
-  bool lock;        /**< lock the arena's memory (mlock2(2)): what is touched is never paged out */
+  bool lock;        /**< lock the arena's memory (mlock2(2)): what is touched is never paged out. In a
+                         buffer, see weir_arena_destroy for when that ends */
 } weir_arena_options_t;
 
 #define WEIR_ARENA_OPTIONS_INIT \
@@ -92,7 +93,14 @@ size_t weir_arena_buffer_min(void);
  * Give all memory of the arena back, whatever blocks are left in it. No other thread may use the
  * arena or a block of it meanwhile or later; threads that used it may live on, and end at the same
  * moment. NULL is ignored.
- * cost  a munmap for each range that was mapped. Takes a lock of the process's.
+ *
+ * The pages that lie wholly in the buffer of an arena with `lock` are unlocked, for the kernel does
+ * not count locks; unless a part of them was locked when the arena was made (before Linux 5.4 that
+ * cannot be seen, and is assumed), or the process locks all that it maps now (mlockall(2) with
+ * MCL_FUTURE): then all of it stays locked. A lock that was put on them otherwise while the arena
+ * lived (mlock(2), or mlockall(2) with MCL_CURRENT alone) ends with it.
+ * cost  a munmap for each range that was mapped; for a buffer with `lock` up to five system calls.
+ *       Takes a lock of the process's.
  */
 void weir_arena_destroy(weir_arena_t *arena);
 
