@@ -71,9 +71,12 @@ struct wr_arena *wr_arena_after(struct wr_arena *arena) {
   return link != NULL ? ARENA_OF(link) : NULL;
 }
 
-struct wr_arena *wr_arena_next(struct wr_arena *arena) {
+struct wr_arena *wr_arena_next(size_t slot) {
+  struct wr_arena *arena;
   wr_lock_take(&wr_arena_list_lock);
-  arena = wr_arena_after(arena);
+  for (arena = wr_arena_after(&wr_arena_default); arena != NULL && arena->slot <= slot;
+       arena = wr_arena_after(arena))
+    continue;
   wr_lock_give(&wr_arena_list_lock);
   return arena;
 }

@@ -48,7 +48,7 @@ extern struct wr_arena wr_arena_default;
 
 /* While it is held, no arena ends. For whoever is somewhere in an arena that he does not use: a
  * thread that ends and leaves its heaps, a report on all arenas. Taken before all other locks, and
- * unlike them held while memory is given back to the kernel, or a report is written. */
+ * unlike them held while memory is given back to the kernel. */
 extern struct wr_lock wr_arena_ends_lock;
 
 /* Guards the list of arenas. Taken before all other locks but that. */
@@ -78,8 +78,9 @@ void wr_arena_outwait(void);
 
 /* The next arena, the default one being the first, or NULL. For the holder of the list's lock. */
 struct wr_arena *wr_arena_after(struct wr_arena *arena);
-/* The same for the holder of the lock of ends. */
-struct wr_arena *wr_arena_next(struct wr_arena *arena);
+/* The next one behind a slot, that of the default one being 0. For the holder of the lock of ends,
+ * who may have given it up between two calls. */
+struct wr_arena *wr_arena_next(size_t slot);
 
 /* The arena in a buffer in which the address lies, or NULL. Time in proportion to the number of
  * those. */

@@ -12,14 +12,22 @@
 
 _Atomic(int) wr_init_state;
 static bool without_environment;
+static bool faulty;
 
 struct wr_options wr_init_options;
+
+/* Whether there is anything to complain of is noted here and told by wr_init_complain: it is not
+ * known yet whether this weir is the one that the process uses. */
+static void note_fault(const char *line) {
+  (void)line;
+  faulty = true;
+}
 
 static void read_options(char **environment) {
   if (environment == NULL)
     environment = wr_os_environment();
   without_environment = environment == NULL;
-  wr_options_read(&wr_init_options, wr_os_secure() ? NULL : environment, wr_misuse_say);
+  wr_options_read(&wr_init_options, wr_os_secure() ? NULL : environment, note_fault);
 }
 
 WR_COLD void wr_init_bring_up(void) {
@@ -38,6 +46,16 @@ WR_COLD void wr_init_bring_up(void) {
   }
   while (atomic_load_explicit(&wr_init_state, memory_order_acquire) != WR_INIT_READY)
     wr_os_yield();
+}
+
+bool wr_init_is_faulty(void) {
+  return faulty;
+}
+
+void wr_init_complain(char **environment) {
+  struct wr_options options;
+  wr_options_read(&options, environment != NULL ? environment : wr_os_environment(),
+                  wr_misuse_say);
 }
 
 void wr_init_late(char **environment) {

@@ -37,4 +37,9 @@ WR_INLINE void wr_init(void) {
  */
 void wr_init_late(char **environment);
 
+/* Whether the environment names an option that does not exist, or a value that is none. */
+bool wr_init_is_faulty(void);
+/* Says so, a line each. In the constructor; `environment` as for wr_init_late. */
+void wr_init_complain(char **environment);
+
 #endif

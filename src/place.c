@@ -72,12 +72,12 @@ void *wr_place_around(void *address, size_t length) {
 }
 
 void wr_place_give(void *address, size_t length) {
-  uintptr_t offset = (uintptr_t)address - zone;
-  if (zone == 0 || offset >= UNITS << UNIT_SHIFT)
+  uintptr_t from = wr_bits_max((uintptr_t)address, zone);
+  uintptr_t end = wr_bits_min((uintptr_t)address + length, zone + (UNITS << UNIT_SHIFT));
+  if (zone == 0 || from >= end)
     return;
   wr_lock_take(&lock);
-  set(offset >> UNIT_SHIFT, wr_bits_min(length >> UNIT_SHIFT, UNITS - (offset >> UNIT_SHIFT)),
-      false);
+  set((from - zone) >> UNIT_SHIFT, (end - from) >> UNIT_SHIFT, false);
   wr_lock_give(&lock);
 }
 

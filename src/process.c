@@ -108,7 +108,23 @@ static bool is_sink(void) {
   return wr_os_identify(sink_fd, file) && file[0] == sink_file[0] && file[1] == sink_file[1];
 }
 
+/* Looks at the next arena behind a slot; false when there is none. What is seen is written after
+ * that: whoever reads it may keep the writer waiting, and no arena could end meanwhile. */
+static bool look_behind(size_t *slot, struct wr_snapshot *snapshot) {
+  struct wr_arena *arena;
+  wr_lock_take(&wr_arena_ends_lock);
+  arena = wr_arena_next(*slot);
+  if (arena != NULL) {
+    *slot = arena->slot;
+    wr_snapshot_take(arena, snapshot);
+  }
+  wr_lock_give(&wr_arena_ends_lock);
+  return arena != NULL;
+}
+
 static void report_at_exit(const struct wr_sink *sink) {
+  struct wr_snapshot snapshot;
+  size_t slot = 0;
   char path[PATH_BYTES];
   int fd = sink_fd;
   bool opened = sink->path != NULL && expand_path(sink->path, path) && wr_os_append(path, &fd) == 0;
@@ -116,10 +132,9 @@ static void report_at_exit(const struct wr_sink *sink) {
     return;
   if (!opened && sink->path != NULL)
     wr_misuse_say("weir: the file of WEIR_STATS cannot be opened; the statistics follow here");
-  wr_lock_take(&wr_arena_ends_lock);
-  for (struct wr_arena *arena = &wr_arena_default; arena != NULL; arena = wr_arena_next(arena))
-    (void)wr_report_arena(arena, fd, sink->kind == WR_SINK_JSON);
-  wr_lock_give(&wr_arena_ends_lock);
+  (void)wr_report_arena(&wr_arena_default, fd, sink->kind == WR_SINK_JSON);
+  while (look_behind(&slot, &snapshot))
+    (void)wr_report_snapshot(&snapshot, fd, sink->kind == WR_SINK_JSON);
   if (opened)
     wr_os_close(fd);
 }
@@ -139,10 +154,13 @@ static bool is_in_force(void) {
 }
 
 static __attribute__((constructor)) void at_load(WR_LOAD_ARGUMENTS) {
-  /* One that nobody calls must not complain of the environment, or it would be told twice. That
-   * which is the process's malloc is called, and need not ask. */
+  /* One that nobody calls need not be brought up. That which is the process's malloc is called, and
+   * need not ask. */
   if (&wr_replaces_malloc != NULL || is_in_force())
     wr_init_late(WR_LOAD_ENVIRONMENT);
+  /* Only one weir in a process complains of the environment, or it would be told twice. */
+  if (wr_init_is_faulty() && is_in_force())
+    wr_init_complain(WR_LOAD_ENVIRONMENT);
   if (&wr_process_hooked == NULL)
     (void)pthread_atfork(wr_process_before_fork, wr_process_after_fork, wr_process_forked);
   if ((wr_init_options.verbose || wr_init_options.stats.kind != WR_SINK_NONE) && !is_in_force()) {

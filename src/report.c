@@ -131,8 +131,12 @@ int wr_report_xml(const struct wr_snapshot *snapshot, wr_text_sink sink, void *c
   return wr_text_end(&text);
 }
 
+int wr_report_snapshot(const struct wr_snapshot *snapshot, int fd, bool json) {
+  return (json ? wr_report_json : wr_report_text)(snapshot, wr_os_sink, &fd);
+}
+
 int wr_report_arena(struct wr_arena *arena, int fd, bool json) {
   struct wr_snapshot snapshot;
   wr_snapshot_take(arena, &snapshot);
-  return (json ? wr_report_json : wr_report_text)(&snapshot, wr_os_sink, &fd);
+  return wr_report_snapshot(&snapshot, fd, json);
 }

@@ -9,6 +9,8 @@ bin=${REPLACE_BIN:-tests/replace}
 so=${REPLACE_SO:?"set by run.sh"}
 core=${REPLACE_CORE:-$(dirname "$so")/libweir.so}
 tls=${REPLACE_TLS:-$bin/tlsuser.so}
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
 [ -e "$tls" ] || tls=$bin/.libs/tlsuser.so
 failed=0
 
@@ -39,4 +41,18 @@ for thread in threads: thread.join()
 END
   fi
 done
+
+# What is wrong in the environment is told once, though two weirs are in the process: one that is
+# preloaded, and libweir or another copy of libweir_malloc that is opened and called by its handle.
+told() { # LIBRARY [PRELOADED]
+  env WEIR_RETAIN=abc WEIR_NOTHING=1 ${2:+LD_PRELOAD="$2"} "$bin/loader_plain" "$1" \
+    >/dev/null 2>"$dir/err" || { echo "FAIL dlopen of $1 beside ${2:-none}"; failed=1; }
+  [ "$(grep -c '^weir: WEIR_RETAIN=abc ' "$dir/err") $(grep -c '^weir: WEIR_NOTHING ' "$dir/err")" \
+    = "1 1" ] || { echo "FAIL $1 beside ${2:-none}: not told once"; cat "$dir/err"; failed=1; }
+}
+cp "$so" "$dir/copy.so" || failed=1
+told "$core"
+told "$so"
+told "$core" "$so"
+told "$dir/copy.so" "$so"
 exit $failed

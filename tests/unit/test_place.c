@@ -50,6 +50,25 @@ START_TEST(a_range_that_would_lie_in_the_zone_lies_behind_it) {
 }
 END_TEST
 
+START_TEST(a_range_may_reach_into_the_zone_and_out_of_it) {
+  uintptr_t base = 6 * GIB - ZONE;
+  wr_place_init((void *)(5 * GIB));
+  /* A run of mappings that have become neighbours goes as one. */
+  for (int below = 0; below < 3; below++)
+    for (int above = 0; above < 3; above++) {
+      ck_assert_ptr_eq(wr_place_take(ZONE), (void *)base);
+      wr_place_give((void *)(base - (size_t)below * UNIT), ((size_t)below + 1) * UNIT);
+      ck_assert_ptr_eq(wr_place_take(UNIT), (void *)base);
+      ck_assert_ptr_null(wr_place_take(UNIT));
+      wr_place_give((void *)(base + ZONE - UNIT), ((size_t)above + 1) * UNIT);
+      ck_assert_ptr_eq(wr_place_take(UNIT), (void *)(base + ZONE - UNIT));
+      ck_assert_ptr_null(wr_place_take(UNIT));
+      wr_place_give((void *)(base - (size_t)below * UNIT),
+                    ZONE + ((size_t)below + (size_t)above) * UNIT);
+    }
+}
+END_TEST
+
 START_TEST(ranges_do_not_overlap_and_are_used_again) {
   enum { RANGES = 200 };
   static bool used[ZONE / UNIT];
@@ -108,4 +127,5 @@ END_TEST
 
 UNIT_SUITE(place, a_range_that_would_lie_in_the_zone_lies_behind_it,
            without_a_hint_the_system_chooses, the_zone_is_the_end_of_the_hints_gibibyte,
-           ranges_do_not_overlap_and_are_used_again, its_lock_is_free_after_fork)
+           a_range_may_reach_into_the_zone_and_out_of_it, ranges_do_not_overlap_and_are_used_again,
+           its_lock_is_free_after_fork)

@@ -6,12 +6,15 @@
 #include "process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#include <weir/arena.h>
 
 #include "init.h"
 #include "thread.h"
@@ -215,7 +218,91 @@ START_TEST(a_path_that_is_too_long_when_expanded) {
 }
 END_TEST
 
-UNIT_SUITE(process, all_locks_are_held_around_fork, a_child_finds_every_lock_free,
+/*
+ * Ends while its report goes into a pipe that nobody reads: that must hold up no other thread that
+ * ends an arena, or that ends itself and has used one. Each says so by a byte.
+ */
+static int progress;
+static weir_arena_t *to_end;
+
+static void *end_an_arena(void *argument) {
+  while (!atomic_load(&stop))
+    wr_os_yield();
+  usleep(200000);
+  weir_arena_destroy(to_end);
+  if (write(progress, "e", 1) != 1)
+    abort();
+  return argument;
+}
+
+static void *end_the_thread(void *argument) {
+  weir_arena_free(NULL, weir_arena_alloc(argument, 100));
+  while (!atomic_load(&stop))
+    wr_os_yield();
+  usleep(200000);
+  return NULL;
+}
+
+static void *wait_for_end(void *argument) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, end_the_thread, argument) != 0)
+    abort();
+  pthread_join(thread, NULL);
+  if (write(progress, "t", 1) != 1)
+    abort();
+  return NULL;
+}
+
+static void exit_with_a_report_that_blocks(int reports) {
+  static char path[40];
+  pthread_t thread[2];
+  weir_arena_t *arena = weir_arena_create(NULL);
+  to_end = weir_arena_create(NULL);
+  snprintf(path, sizeof path, "/proc/self/fd/%d", reports);
+  wr_init_options.stats = (struct wr_sink){WR_SINK_TEXT, path};
+  if (arena == NULL || to_end == NULL ||
+      pthread_create(&thread[0], NULL, end_an_arena, NULL) != 0 ||
+      pthread_create(&thread[1], NULL, wait_for_end, arena) != 0)
+    abort();
+  usleep(100000);
+  atomic_store(&stop, true);
+  exit(0);
+}
+
+START_TEST(a_report_that_nobody_reads_holds_up_no_other_thread) {
+  int reports[2], done[2];
+  struct pollfd ready;
+  char got[4096];
+  pid_t child;
+  ck_assert_int_eq(pipe(reports), 0);
+  ck_assert_int_eq(pipe(done), 0);
+  /* Filled to the last byte. */
+  ck_assert_int_eq(fcntl(reports[1], F_SETFL, O_NONBLOCK), 0);
+  while (write(reports[1], got, 1) == 1)
+    continue;
+  ck_assert_int_eq(fcntl(reports[1], F_SETFL, 0), 0);
+  child = fork();
+  if (child == 0) {
+    progress = done[1];
+    exit_with_a_report_that_blocks(reports[1]);
+  }
+  close(reports[1]);
+  close(done[1]);
+  for (int i = 0; i < 2; i++) {
+    ready = (struct pollfd){done[0], POLLIN, 0};
+    ck_assert_msg(poll(&ready, 1, 20000) == 1, "%d of 2 threads went on", i);
+    ck_assert_int_eq(read(done[0], got, 1), 1);
+  }
+  /* And it is written all the same. */
+  while (read(reports[0], got, sizeof got) > 0)
+    continue;
+  ck_assert_int_eq(waitpid(child, NULL, 0), child);
+  close(reports[0]);
+  close(done[0]);
+}
+END_TEST
+
+UNIT_SUITE(process, a_report_that_nobody_reads_holds_up_no_other_thread, all_locks_are_held_around_fork, a_child_finds_every_lock_free,
            children_of_a_busy_process, verbose_says_what_is_in_force,
            statistics_go_to_standard_error_at_exit, statistics_go_to_a_file_named_by_the_process,
            statistics_are_appended, a_file_that_cannot_be_opened,
