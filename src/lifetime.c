@@ -11,7 +11,6 @@
 #include "check.h"
 #include "init.h"
 #include "os.h"
-#include "place.h"
 #include "text.h"
 #include "thread.h"
 
@@ -52,20 +51,29 @@ static size_t mark_of(const weir_arena_options_t *options, size_t by_default) {
   return wr_bits_max(mark, wr_bits_up(options->prefault, wr_os_page_size()));
 }
 
-/*
- * Has the spans of an arena over the kernel be found in the first leaf of the page map, without a
- * look at where that is. The first leaf is made that of the gibibyte in which arenas lie, if it is
- * none's yet.
- */
+static uintptr_t first_leaf(void) {
+  return atomic_load_explicit(&wr_pagemap_first.not_base, memory_order_relaxed);
+}
+
+/* Makes the first leaf of the page map that of the gibibyte in which the default arena lies, if it
+ * is none's yet. Only what is mapped there tells where that is: the hint is a mere wish. */
+static void claim_first_leaf(void) {
+  struct wr_spans *spans = &wr_arena_default.spans;
+  if (first_leaf() != 0)
+    return;
+  wr_lock_take(&spans->growing);
+  if (first_leaf() == 0 && wr_extent_stock(spans))
+    (void)wr_extent_grow(spans, 1, true);
+  wr_lock_give(&spans->growing);
+}
+
+/* Has the spans of an arena over the kernel be found in the first leaf of the page map, without a
+ * look at where that is. */
 static void set_range(struct wr_arena *arena) {
   struct wr_pagemap_range *range = &arena->range;
-  void *place = wr_place_take(WR_UNIT);
   uintptr_t not_base;
-  if (place != NULL) {
-    (void)wr_pagemap_cover(&wr_arena_default.meta, place, WR_UNIT);
-    wr_place_give(place, WR_UNIT);
-  }
-  not_base = atomic_load_explicit(&wr_pagemap_first.not_base, memory_order_relaxed);
+  claim_first_leaf();
+  not_base = first_leaf();
   if (not_base == 0)
     return;
   range->base = (char *)~not_base;

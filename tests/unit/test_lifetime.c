@@ -10,11 +10,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "alloc.h"
 #include "free.h"
+#include "init.h"
 #include "os.h"
 #include "unit.h"
 #include "weir.h"
@@ -284,6 +286,38 @@ START_TEST(one_that_somebody_looks_at_does_not_end) {
 }
 END_TEST
 
+/* An arena comes before the default one has any memory, and something else lies where the hint was,
+ * or where arenas lie: malloc's blocks are found in the first leaf of the page map all the same. */
+static void come_first(size_t from, size_t length) {
+  weir_arena_options_t options = plain();
+  struct wr_arena *arena;
+  char *start, *block;
+  wr_init();
+  if (wr_arena_default.spans.end == NULL)
+    return;
+  start = (char *)((uintptr_t)wr_arena_default.spans.end & -(uintptr_t)WR_PAGEMAP_LEAF_BYTES);
+  ck_assert_ptr_eq(mmap(start + from, length, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0),
+                   start + from);
+  arena = make(&options);
+  block = wr_alloc_take(100);
+  ck_assert_ptr_nonnull(wr_alloc_take_in(arena, 100));
+  ck_assert_ptr_eq(arena->range.base, (char *)~atomic_load(&wr_pagemap_first.not_base));
+  ck_assert_uint_lt((uintptr_t)block - (uintptr_t)arena->range.base, WR_PAGEMAP_LEAF_BYTES);
+  check(arena);
+  wr_lifetime_end(arena);
+}
+
+START_TEST(the_first_leaf_is_the_default_arenas) {
+  come_first(0, WR_PAGEMAP_LEAF_BYTES);
+}
+END_TEST
+
+START_TEST(the_first_leaf_is_the_default_arenas_where_arenas_have_no_place) {
+  come_first(WR_PAGEMAP_LEAF_BYTES / 4 * 3, WR_PAGEMAP_LEAF_BYTES / 4);
+}
+END_TEST
+
 static void *use_all(void *argument) {
   struct wr_arena **arena = argument;
   for (int i = 0; i < ARENAS; i++)
@@ -339,6 +373,8 @@ START_TEST(they_keep_their_place_however_large_the_default_arena_gets) {
 END_TEST
 
 UNIT_SUITE(lifetime, they_keep_their_place_however_large_the_default_arena_gets,
+           the_first_leaf_is_the_default_arenas,
+           the_first_leaf_is_the_default_arenas_where_arenas_have_no_place,
            what_ends_leaves_no_page, the_lowest_slot_that_is_free_is_taken,
            memory_may_be_short_at_every_step, a_limit_below_what_is_to_be_resident_is_refused,
            impossible_sizes_are_refused, a_name_is_cut_between_characters,
