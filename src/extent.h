@@ -132,12 +132,12 @@ struct wr_spans {
   struct wr_list spare;    /* descriptors not in use */
   wr_counter spares;       /* how many */
   struct wr_span_batch *batches;
-  char *end;                               /* behind the last range mapped; guarded by `growing` */
-  size_t pending;                          /* bytes about to be taken for weir's own structures */
-  size_t leaving;                          /* retained bytes that are being given back */
-  struct wr_retain_aside aside;            /* retained spans that the kernel refuses; under the lock */
-  struct wr_meta *map_meta;                /* memory for the page map */
-  const struct wr_pagemap_range *range;    /* what resolves addresses; NULL: the page map */
+  char *end;                            /* behind the last range mapped; guarded by `growing` */
+  size_t pending;                       /* bytes about to be taken for weir's own structures */
+  size_t leaving;                       /* retained bytes that are being given back */
+  struct wr_retain_aside aside;         /* retained spans that the kernel refuses; under the lock */
+  struct wr_meta *map_meta;             /* memory for the page map */
+  const struct wr_pagemap_range *range; /* what resolves addresses; NULL: the page map */
   uint64_t retained_bits[WR_RETAIN_WORDS]; /* which lists of `retained` may have members */
   uint64_t bin_bits[WR_RETAIN_WORDS];
   struct wr_list retained[WR_RETAIN_CLASSES]; /* by span class, last freed in front */

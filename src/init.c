@@ -54,8 +54,7 @@ bool wr_init_is_faulty(void) {
 
 void wr_init_complain(char **environment) {
   struct wr_options options;
-  wr_options_read(&options, environment != NULL ? environment : wr_os_environment(),
-                  wr_misuse_say);
+  wr_options_read(&options, environment != NULL ? environment : wr_os_environment(), wr_misuse_say);
 }
 
 void wr_init_late(char **environment) {

@@ -45,8 +45,8 @@ typedef struct {
   size_t limit;     /**< hard limit in bytes on what may be resident of the arena: blocks, free
                          memory kept, and its own structures; or WEIR_LIMIT_NONE */
   size_t prefault;  /**< bytes made resident at creation, for blocks of any size */
-  bool lock;        /**< lock the arena's memory (mlock2(2)): what is touched is never paged out. In a
-                         buffer, see weir_arena_destroy for when that ends */
+  bool lock; /**< lock the arena's memory (mlock2(2)): what is touched is never paged out. In a
+                  buffer, see weir_arena_destroy for when that ends */
 } weir_arena_options_t;
 
 #define WEIR_ARENA_OPTIONS_INIT \

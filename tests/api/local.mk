@@ -19,6 +19,7 @@ arena_tests = \
   tests/api/test_arena_buffer \
   tests/api/test_arena_life \
   tests/api/test_arena_limit \
+  tests/api/test_arena_lock \
   tests/api/test_arena_model
 check_PROGRAMS += $(arena_tests)
 tests_api_test_arena_SOURCES = tests/api/test_arena.c tests/api/arenas.h
@@ -37,6 +38,10 @@ tests_api_test_arena_limit_SOURCES = tests/api/test_arena_limit.c tests/api/aren
 tests_api_test_arena_limit_CFLAGS = $(api_cflags)
 tests_api_test_arena_limit_LDFLAGS = $(api_ldflags)
 tests_api_test_arena_limit_LDADD = $(api_ldadd)
+tests_api_test_arena_lock_SOURCES = tests/api/test_arena_lock.c tests/api/arenas.h
+tests_api_test_arena_lock_CFLAGS = $(api_cflags)
+tests_api_test_arena_lock_LDFLAGS = $(api_ldflags)
+tests_api_test_arena_lock_LDADD = $(api_ldadd)
 tests_api_test_arena_model_SOURCES = tests/api/test_arena_model.c tests/api/arenas.h
 tests_api_test_arena_model_CFLAGS = $(api_cflags)
 tests_api_test_arena_model_LDFLAGS = $(api_ldflags)

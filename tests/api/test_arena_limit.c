@@ -398,11 +398,7 @@ START_TEST(blocks_over_the_limit) {
 }
 END_TEST
 
-/*
- * Each request that is refused at the limit is counted, of whatever size and alignment, and nothing
- * that is retained is given up for it: one of a few bytes can take as many pages as its alignment
- * has.
- */
+/* And costs nothing of what is retained, though a few bytes can take pages by their alignment. */
 START_TEST(every_refusal_at_the_limit_is_counted) {
   enum { LIVE = 64, TURNS = 100000 };
   weir_arena_t *arena = make(WEIR_RETAIN_UNLIMITED, 4 * MIB, 0);

@@ -41,7 +41,7 @@ struct fake {
   bool swapped;       /* nothing counts as resident, though its contents are kept */
   char *stuck;        /* where purges of anything in so many bytes are refused with EINVAL */
   size_t stuck_length;
-  int refusal; /* what every purge is refused with; 0: nothing */
+  int refusal;                       /* what every purge is refused with; 0: nothing */
   struct fake_call call[FAKE_CALLS]; /* the first so many since fake_forget */
   size_t calls;
 };

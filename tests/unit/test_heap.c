@@ -53,12 +53,6 @@ static void give_remote(void *block) {
   wr_heap_self = heap;
 }
 
-static void trim_as_another(void) {
-  wr_heap_self = &wr_heap_unborn;
-  wr_heap_trim(heap);
-  wr_heap_self = heap;
-}
-
 static struct wr_span *slab_of(const void *block) {
   return wr_pagemap_find(block);
 }
@@ -415,18 +409,17 @@ START_TEST(trimming_asks_no_more_where_the_kernel_refuses) {
   before = active();
   fake_forget();
   fake.refusal = EINVAL;
-  trim_as_another();
+  wr_heap_self = &wr_heap_unborn;
+  wr_heap_trim(heap);
   ck_assert_uint_eq(fake_calls(FAKE_PURGE), 1);
   ck_assert_uint_eq(active(), before);
-  check();
+  wr_heap_self = heap;
   /* All are as if just made, and can be trimmed again when the kernel agrees. */
   fake.refusal = 0;
-  for (unsigned class = 0; class < WR_CLASSES; class += 5) {
-    void *block = take(class);
-    memset(block, 0x33, wr_sizeclass_block(class));
-    wr_free_give(block);
-  }
-  trim_as_another();
+  for (unsigned class = 0; class < WR_CLASSES; class += 5)
+    wr_free_give(take(class));
+  wr_heap_self = &wr_heap_unborn;
+  wr_heap_trim(heap);
   ck_assert_uint_eq(active(), 0);
   check();
 }

@@ -449,7 +449,8 @@ END_TEST
 
 UNIT_SUITE(keep, what_is_refused_is_tried_less_and_less,
            whoever_asks_gets_back_what_the_kernel_takes_again,
-           what_is_refused_does_not_keep_the_rest, room_that_the_kernel_refuses_is_none, room_below_the_limit_costs_no_more_than_is_wanted, the_mark_is_kept_exactly,
+           what_is_refused_does_not_keep_the_rest, room_that_the_kernel_refuses_is_none,
+           room_below_the_limit_costs_no_more_than_is_wanted, the_mark_is_kept_exactly,
            a_mark_that_is_no_multiple_of_a_page, the_coldest_goes_first_and_only_as_much_as_needed,
            the_peak_counts_what_is_about_to_go, a_burst_leaves_what_a_loop_comes_back_for,
            a_new_working_set_displaces_the_old_one, what_was_never_used_evicts_nothing,

@@ -302,7 +302,8 @@ START_TEST(a_report_that_nobody_reads_holds_up_no_other_thread) {
 }
 END_TEST
 
-UNIT_SUITE(process, a_report_that_nobody_reads_holds_up_no_other_thread, all_locks_are_held_around_fork, a_child_finds_every_lock_free,
+UNIT_SUITE(process, a_report_that_nobody_reads_holds_up_no_other_thread,
+           all_locks_are_held_around_fork, a_child_finds_every_lock_free,
            children_of_a_busy_process, verbose_says_what_is_in_force,
            statistics_go_to_standard_error_at_exit, statistics_go_to_a_file_named_by_the_process,
            statistics_are_appended, a_file_that_cannot_be_opened,
