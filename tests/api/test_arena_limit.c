@@ -398,43 +398,6 @@ START_TEST(blocks_over_the_limit) {
 }
 END_TEST
 
-/* And costs nothing of what is retained, though a few bytes can take pages by their alignment. */
-START_TEST(every_refusal_at_the_limit_is_counted) {
-  enum { LIVE = 64, TURNS = 100000 };
-  weir_arena_t *arena = make(WEIR_RETAIN_UNLIMITED, 4 * MIB, 0);
-  uint64_t state = (uint64_t)_i + 1, refused = 0;
-  void *live[LIVE] = {0};
-  size_t i;
-
-  for (i = 0; i < TURNS; i++) {
-    size_t place = (size_t)(next_random(&state) % LIVE);
-    size_t size = ((size_t)16 << next_random(&state) % 16) + next_random_size(&state, MIB / 2);
-    size_t alignment = next_random(&state) % 2 == 0 ? 1 : (size_t)16 << next_random(&state) % 16;
-    size_t retained = now(arena).retained;
-    if (live[place] != NULL) {
-      weir_arena_free(arena, live[place]);
-      live[place] = NULL;
-      continue;
-    }
-    live[place] = weir_arena_aligned_alloc(arena, alignment, size);
-    if (live[place] != NULL) {
-      touch(live[place], size);
-      continue;
-    }
-    ck_assert_msg(now(arena).over_limit == ++refused, "%zu bytes at a multiple of %zu", size,
-                  alignment);
-    ck_assert_msg(now(arena).retained >= retained, "%zu bytes at a multiple of %zu cost %zu", size,
-                  alignment, retained - (size_t)now(arena).retained);
-  }
-  ck_assert_uint_gt(refused, TURNS / 100);
-  ck_assert_uint_eq(now(arena).out_of_memory, refused);
-  ck_assert_uint_le(now(arena).peak_committed, 4 * MIB);
-  for (i = 0; i < LIVE; i++)
-    weir_arena_free(arena, live[i]);
-  weir_arena_destroy(arena);
-}
-END_TEST
-
 START_TEST(realloc_at_the_limit) {
   const size_t limit = 8 * MIB;
   weir_arena_t *arena = make(WEIR_RETAIN_DEFAULT, limit, 0);
@@ -630,7 +593,6 @@ static Suite *limit_suite(void) {
   tcase_add_loop_test(tests, the_limit_holds, 0, 2);
   tcase_add_test(tests, the_limit_holds_with_holes);
   tcase_add_test(tests, blocks_over_the_limit);
-  tcase_add_loop_test(tests, every_refusal_at_the_limit_is_counted, 0, 3);
   tcase_add_test(tests, realloc_at_the_limit);
   tcase_add_test(tests, what_others_freed_is_given_up);
   tcase_add_loop_test(tests, the_limit_holds_with_threads, 0, 3);

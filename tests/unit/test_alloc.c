@@ -182,6 +182,47 @@ START_TEST(without_memory_retained_memory_is_given_up) {
 }
 END_TEST
 
+/* Each that the limit refuses, of whatever size and alignment; and it costs nothing of what is
+ * retained, though a few bytes can take as many pages as their alignment has. */
+START_TEST(every_refusal_at_the_limit_is_counted) {
+  enum { LIVE = 64, TURNS = 100000 };
+  for (uint64_t seed = 1; seed <= 3; seed++) {
+    weir_arena_options_t options = WEIR_ARENA_OPTIONS_INIT;
+    weir_arena_t *arena;
+    uint64_t state = seed, refused = 0;
+    void *live[LIVE] = {NULL};
+    options.retain = WEIR_RETAIN_UNLIMITED;
+    options.limit = 4 * MIB;
+    arena = weir_arena_create(&options);
+    ck_assert_ptr_nonnull(arena);
+    for (int i = 0; i < TURNS; i++) {
+      size_t place = unit_below(&state, LIVE);
+      size_t size = ((size_t)16 << unit_below(&state, 16)) + unit_below(&state, 65536);
+      size_t alignment = (size_t)1 << unit_below(&state, 20);
+      size_t retained = wr_counter_read(&arena->spans.retain.total);
+      if (live[place] != NULL) {
+        weir_arena_free(arena, live[place]);
+        live[place] = NULL;
+        continue;
+      }
+      live[place] = weir_arena_aligned_alloc(arena, alignment, size);
+      if (live[place] != NULL) {
+        memset(live[place], 1, size);
+        continue;
+      }
+      ck_assert_msg(wr_counter_read(&arena->over_limit) == ++refused,
+                    "%zu bytes at a multiple of %zu", size, alignment);
+      ck_assert_msg(wr_counter_read(&arena->spans.retain.total) >= retained,
+                    "%zu bytes at a multiple of %zu cost retained memory", size, alignment);
+    }
+    ck_assert_uint_gt(refused, TURNS / 100);
+    ck_assert_uint_eq(wr_counter_read(&arena->out_of_memory), refused);
+    ck_assert_uint_le(wr_counter_read(&arena->spans.peak_committed), 4 * MIB);
+    weir_arena_destroy(arena);
+  }
+}
+END_TEST
+
 /* A script in a child in which the n-th mapping and those after it fail. */
 struct failure {
   size_t n, count;
@@ -264,7 +305,8 @@ START_TEST(every_mapping_fails) {
 }
 END_TEST
 
-UNIT_SUITE(alloc, every_size_up_to_the_largest_slab_block, blocks_of_no_bytes_are_distinct,
+UNIT_SUITE(alloc, every_refusal_at_the_limit_is_counted, every_size_up_to_the_largest_slab_block,
+           blocks_of_no_bytes_are_distinct,
            payloads_end_with_a_page_and_begin_behind_what_that_leaves,
            every_alignment_with_every_kind_of_size, other_alignments_are_refused,
            zeroed_blocks_are_zero_however_dirty_memory_was, errno_is_kept_when_all_is_well,
