@@ -143,7 +143,7 @@ static void put_back(struct wr_heap *heap, struct wr_span *slab, void *block) {
     settle_empty(heap, slab);
 }
 
-static struct wr_span *slab_of(const struct wr_heap *heap, const struct wr_block *block) {
+struct wr_span *wr_heap_slab_of(const struct wr_heap *heap, const struct wr_block *block) {
   struct wr_span *slab = wr_extent_at(&heap->arena->spans, block);
   /* A link that was overwritten after its block was freed leads elsewhere. */
   if (slab == NULL ||
@@ -158,7 +158,7 @@ static struct wr_block *pop_block(const struct wr_heap *heap, struct wr_block **
                                   struct wr_span **slab) {
   struct wr_block *block = *list;
   if (block != NULL) {
-    *slab = slab_of(heap, block);
+    *slab = wr_heap_slab_of(heap, block);
     *list = block->next;
     /* The line of the next is in the cache of the thread that freed it. */
     __builtin_prefetch(block->next);
@@ -370,25 +370,6 @@ bool wr_heap_give_unattended(struct wr_heap *heap, struct wr_span *slab, void *b
   wr_lock_give(&heap->lock);
   wr_keep_settle(&heap->arena->spans);
   return given;
-}
-
-static bool is_pending(const struct wr_heap *heap, const struct wr_block *list, const void *block) {
-  for (; list != NULL; list = list->next) {
-    if (list == block)
-      return true;
-    (void)slab_of(heap, list);
-  }
-  return false;
-}
-
-bool wr_heap_is_free(struct wr_heap *heap, struct wr_span *slab, const void *block) {
-  bool found;
-  wr_lock_take(&heap->lock);
-  found = wr_slab_is_free(slab, block) || is_pending(heap, heap->incoming, block) ||
-          is_pending(heap, heap->deferred, block) ||
-          is_pending(heap, wr_remote_peek(&heap->remote), block);
-  wr_lock_give(&heap->lock);
-  return found;
 }
 
 struct wr_heap *wr_heap_make(struct wr_arena *arena) {
@@ -613,18 +594,5 @@ void wr_heap_reset(struct wr_heap *heap) {
   heap->incoming = heap->deferred = NULL;
   heap->deferred_amount = 0;
   (void)wr_remote_take_all(&heap->remote);
-  wr_lock_give(&heap->lock);
-}
-
-void wr_heap_each_pending(struct wr_heap *heap,
-                          void (*visit)(void *context, const struct wr_span *slab), void *context) {
-  const struct wr_block *list[3];
-  wr_lock_take(&heap->lock);
-  list[0] = heap->incoming;
-  list[1] = heap->deferred;
-  list[2] = wr_remote_peek(&heap->remote);
-  for (int i = 0; i < 3; i++)
-    for (; list[i] != NULL; list[i] = list[i]->next)
-      visit(context, slab_of(heap, list[i]));
   wr_lock_give(&heap->lock);
 }

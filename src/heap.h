@@ -166,6 +166,10 @@ WR_INLINE bool wr_heap_is_attended(const struct wr_heap *heap) {
 /* Gives a block back for a heap that has no thread. False when it has one. Takes its lock. */
 bool wr_heap_give_unattended(struct wr_heap *heap, struct wr_span *slab, void *block);
 
+/* The slab of a block that was freed and is on its way back to the heap; stops the program when the
+ * link that led to it was overwritten. Under the lock. */
+struct wr_span *wr_heap_slab_of(const struct wr_heap *heap, const struct wr_block *block);
+
 /* Whether a marked block is free indeed: on its slab's list or on its way back. For the owner. */
 bool wr_heap_is_free(struct wr_heap *heap, struct wr_span *slab, const void *block);
 

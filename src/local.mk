@@ -19,6 +19,7 @@ weir_sources = \
   src/thread.c src/thread.h \
   src/heap.c src/heap.h \
   src/heap_check.c \
+  src/heap_look.c \
   src/heap_mark.c \
   src/remote.h \
   src/arena.c src/arena.h \

@@ -186,7 +186,7 @@ START_TEST(filled_with_mixed_sizes) {
     count++;
   }
   while ((blocks[count] = weir_arena_alloc(arena, 16)) != NULL) {
-    memset(blocks[count], (int)(count % 251), 16);
+    memset(blocks[count], (int)(count % 251), weir_usable_size(blocks[count]));
     count++;
   }
   stats = now(arena);

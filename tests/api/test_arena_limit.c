@@ -535,39 +535,31 @@ END_TEST
 static atomic_bool large_done;
 static atomic_uint refused_below;
 
-static void *take_large(void *argument) {
-  uint64_t state = 7;
-  for (int i = 0; i < 400; i++) {
-    size_t size = 10 * MIB + next_random(&state) % (10 * MIB);
-    char *block = weir_arena_alloc(argument, size);
-    if (block == NULL) {
-      atomic_fetch_add(&refused_below, 1);
-      continue;
-    }
+static void take_sometimes(weir_arena_t *arena, uint64_t *state, size_t least, bool touched) {
+  size_t size = least + next_random(state) % least;
+  char *block = weir_arena_alloc(arena, size);
+  if (block == NULL)
+    atomic_fetch_add(&refused_below, 1);
+  else if (touched)
     touch(block, size);
-    weir_arena_free(argument, block);
-  }
-  atomic_store(&large_done, true);
-  return NULL;
+  weir_arena_free(arena, block);
 }
 
 static void *take_small(void *argument) {
   uint64_t state = 8;
-  while (!atomic_load(&large_done)) {
-    void *block = weir_arena_alloc(argument, MIB + next_random(&state) % (5 * MIB));
-    if (block == NULL)
-      atomic_fetch_add(&refused_below, 1);
-    weir_arena_free(argument, block);
-  }
+  while (!atomic_load(&large_done))
+    take_sometimes(argument, &state, 3 * MIB, false);
   return NULL;
 }
 
 START_TEST(below_the_limit_nothing_is_refused_while_another_gives_back) {
   weir_arena_t *arena = make(WEIR_RETAIN_UNLIMITED, 32 * MIB, 0);
-  pthread_t large, small;
-  ck_assert_int_eq(pthread_create(&large, NULL, take_large, arena), 0);
+  uint64_t state = 7;
+  pthread_t small;
   ck_assert_int_eq(pthread_create(&small, NULL, take_small, arena), 0);
-  pthread_join(large, NULL);
+  for (int i = 0; i < 400; i++)
+    take_sometimes(arena, &state, 10 * MIB, true);
+  atomic_store(&large_done, true);
   pthread_join(small, NULL);
   ck_assert_uint_eq(atomic_load(&refused_below), 0);
   weir_arena_destroy(arena);

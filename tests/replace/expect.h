@@ -220,6 +220,19 @@ static inline bool expect_zero(const void *block, size_t size) {
   return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
 }
 
+/* Takes and frees so many blocks of each size that none is served by a larger one's slab any more,
+ * as the first of a thread are. */
+static inline void expect_settle(void) {
+  static void *blocks[512];
+  size_t size, i;
+  for (size = 1; size <= 2 * EXPECT_KIB; size += size < 16 ? 15 : 16) {
+    for (i = 0; i < EXPECT_COUNT(blocks); i++)
+      blocks[i] = expect_hide(malloc(expect_hide_size(size)));
+    for (i = 0; i < EXPECT_COUNT(blocks); i++)
+      free(blocks[i]);
+  }
+}
+
 /** Write one byte in each of the block's pages, so that all of them are resident. */
 static inline void expect_touch(void *block, size_t size) {
   volatile unsigned char *bytes = (volatile unsigned char *)block;

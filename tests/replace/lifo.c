@@ -129,6 +129,7 @@ int main(void) {
   if (!expect_strict())
     return EXPECT_SKIP;
   mallopt(M_TRIM_THRESHOLD, -1);
+  expect_settle();
   for (size = 16; size <= 64 * EXPECT_KIB; size += 16) {
     void *block = take(size);
     size_t room = malloc_usable_size(block);

@@ -9,6 +9,7 @@ unit_tests = \
   tests/unit/test_extent.c \
   tests/unit/test_free.c \
   tests/unit/test_heap.c \
+  tests/unit/test_heap_guest.c \
   tests/unit/test_init.c \
   tests/unit/test_lifetime.c \
   tests/unit/test_list.c \

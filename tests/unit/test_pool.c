@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pools of buffers: order, bound and exchange; random calls beside a model that is a plain stack,
- * in every kind of arena; memory that is out, and limits; forks beside busy threads; arenas
- * that end; and misuse.
+ * Pools of buffers: order, bound, exchange; random calls beside a plain stack, in every kind of
+ * arena; memory that is out, limits, forks beside busy threads, arenas that end, and misuse.
  */
 #include "pool.h"
 
@@ -19,10 +18,10 @@
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
+#define SIZE (4 * KIB) /* of a class that is never another's guest */
 
 static weir_pool_stats_t stats_of(weir_pool_t *pool) {
-  weir_pool_stats_t stats;
-  memset(&stats, 0xee, sizeof stats);
+  weir_pool_stats_t stats = {.kept = 1};
   weir_pool_stats(pool, &stats);
   return stats;
 }
@@ -81,9 +80,6 @@ START_TEST(what_is_released_last_comes_first) {
   weir_pool_destroy(pool);
 }
 END_TEST
-
-/* Blocks of a class whose blocks no other's stand in for. */
-#define SIZE ((size_t)4096)
 
 START_TEST(a_small_one_is_exchanged) {
   weir_pool_t *pool = weir_pool_create(NULL, MIB);

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Classes that are guests of a larger one's slab: when they are, and when no longer.
+ */
+#include <string.h>
+
+#include "fake.h"
+#include "free.h"
+#include "heap.h"
+#include "unit.h"
+
+#define MIB ((size_t)1 << 20)
+
+static struct wr_arena *arena;
+static struct wr_heap *heap;
+
+static void begin(size_t mark) {
+  arena = fake_arena(4096, mark);
+  heap = wr_heap_make(arena);
+  ck_assert_ptr_nonnull(heap);
+  wr_heap_attend(heap, true);
+  wr_heap_self = heap;
+}
+
+static void check(void) {
+  wr_heap_check(heap);
+  wr_span_check(&arena->spans);
+}
+
+static size_t stale; /* of the block that the slow path gave last */
+
+static void *take(unsigned class) {
+  void *block = wr_heap_take(heap, class);
+  if (block == NULL)
+    block = wr_heap_refill(heap, class, &stale);
+  ck_assert_ptr_nonnull(block);
+  return block;
+}
+
+/* As another thread does it. */
+static void give_remote(void *block) {
+  wr_heap_self = &wr_heap_unborn;
+  wr_free_give(block);
+  wr_heap_self = heap;
+}
+
+static struct wr_span *slab_of(const void *block) {
+  return wr_pagemap_find(block);
+}
+
+static void count_slab(void *context, const struct wr_span *span) {
+  (void)span;
+  ++*(size_t *)context;
+}
+
+static size_t slabs(void) {
+  size_t count = 0;
+  wr_spans_each(&arena->spans, count_slab, &count);
+  return count;
+}
+
+static unsigned class_of(const void *block) {
+  return slab_of(block)->class;
+}
+
+START_TEST(few_blocks_of_many_sizes_share_slabs) {
+  unsigned classes = wr_sizeclass_of(WR_SIZECLASS_HOST_MAX) + 1;
+  begin(64 * MIB);
+  for (unsigned class = classes; class -- > 0;) {
+    size_t size = wr_sizeclass_block(class);
+    void *block = take(class);
+    ck_assert_uint_ge(slab_of(block)->block, size);
+    ck_assert_uint_le(slab_of(block)->block, 2 * size);
+    ck_assert_uint_eq((uintptr_t)block % (size & -size), 0);
+    wr_free_give(block);
+    ck_assert_ptr_eq(take(class), block);
+    check();
+  }
+  /* 16 to 2048 bytes, and some that are aligned better than what is above them. */
+  ck_assert_uint_le(slabs(), 13);
+}
+END_TEST
+
+START_TEST(a_guest_gets_a_slab_of_its_own_when_its_hosts_have_no_block) {
+  unsigned host = wr_sizeclass_of(1024), guest = wr_sizeclass_of(640), taken = 1;
+  begin(64 * MIB);
+  (void)take(host);
+  while (class_of(take(guest)) == host)
+    taken++;
+  ck_assert_uint_eq(taken, 4);
+  for (int i = 0; i < 100; i++)
+    ck_assert_uint_eq(class_of(take(guest)), guest);
+  /* The host's class is as it was. */
+  ck_assert_uint_eq(class_of(take(host)), host);
+  check();
+}
+END_TEST
+
+START_TEST(a_slab_that_goes_is_no_longer_its_guests) {
+  unsigned host = wr_sizeclass_of(1024), guest = wr_sizeclass_of(640);
+  for (int way = 0; way < 4; way++) {
+    void *own, *other;
+    begin(way == 0 ? 0 : 64 * MIB);
+    own = take(host);
+    other = take(guest);
+    ck_assert_ptr_eq(slab_of(own), slab_of(other));
+    wr_free_give(own);
+    if (way == 1)
+      give_remote(other);
+    else
+      wr_free_give(other);
+    if (way > 1) {
+      wr_heap_self = way == 2 ? &wr_heap_unborn : heap;
+      wr_heap_trim(heap);
+      wr_heap_self = heap;
+    }
+    check();
+    other = take(guest);
+    own = take(host);
+    ck_assert_ptr_ne(own, other);
+    memset(other, 1, 640);
+    memset(own, 2, 1024);
+    ck_assert_int_eq(*(char *)other, 1);
+    check();
+  }
+}
+END_TEST
+
+START_TEST(a_full_slab_has_no_guests) {
+  unsigned host = wr_sizeclass_of(1024), guest = wr_sizeclass_of(640);
+  void *first;
+  begin(64 * MIB);
+  (void)take(host);
+  first = take(guest);
+  /* So many that the first slab has been found dry twice. */
+  for (int i = 0; i < 300; i++)
+    (void)take(host);
+  ck_assert_uint_ne(atomic_load(&slab_of(first)->owner) & WR_OWNER_FULL, 0);
+  check();
+  /* Another thread puts the block back for its owner, who is not to take it without the lock. */
+  give_remote(first);
+  wr_heap_self = &wr_heap_unborn;
+  wr_heap_help(heap);
+  wr_heap_self = heap;
+  ck_assert_ptr_null(wr_heap_take(heap, guest));
+  check();
+}
+END_TEST
+
+UNIT_SUITE(heap_guest, few_blocks_of_many_sizes_share_slabs,
+           a_guest_gets_a_slab_of_its_own_when_its_hosts_have_no_block,
+           a_slab_that_goes_is_no_longer_its_guests, a_full_slab_has_no_guests)
