@@ -118,9 +118,13 @@ static WR_COLD struct wr_span *refuse(struct wr_spans *spans, struct wr_span *sp
   return NULL;
 }
 
-/* Where in its first page a payload begins whose last page has so many bytes left. */
-WR_INLINE size_t skew_of(size_t left) {
-  return wr_bits_min(wr_bits_down(left, WR_SPAN_SKEW_STEP), WR_SPAN_SKEW_MAX);
+/* Where in its first page a payload begins whose last page has so many bytes left. Descriptors that
+ * follow one another, as those of buffers that are live at once will, are far apart in this: 39 is
+ * 64 times the golden ratio. */
+WR_INLINE size_t skew_of(const struct wr_span *span, size_t left) {
+  size_t places = wr_bits_min(left, 4096) / WR_SPAN_SKEW;
+  size_t turn = (uintptr_t)span / sizeof *span * 39 % 64;
+  return places > 0 ? (turn * places / 64 + 1) * WR_SPAN_SKEW : 0;
 }
 
 WR_HOT struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t alignment,
@@ -135,8 +139,8 @@ WR_HOT struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t 
     span = obtain(spans, wr_extent_units(spans, length));
   if (span == NULL)
     return NULL;
-  if (WR_LIKELY(alignment <= WR_SPAN_SKEW_STEP)) {
-    lead = skew_of(length - size);
+  if (WR_LIKELY(alignment <= WR_SPAN_SKEW)) {
+    lead = skew_of(span, length - size);
     usable -= lead;
   } else {
     lead = -(uintptr_t)span->base & (alignment - 1);

@@ -11,14 +11,13 @@
 #include "keep.h"
 
 /*
- * Where a payload begins in its first page, at most, and a multiple of which it is: behind what its
- * last page would have left over, so that it costs no memory. The kernel copies to and from sockets
- * by one instruction that is 2.7 times slower on some processors when the target's place in its
- * page is up to 32 bytes behind the source's: as when a short header goes before a buffer that
- * begins with a page.
+ * A payload begins at a multiple of this in its first page, behind a part of what its last page
+ * would have left over, so that it costs no memory; and each span's elsewhere. Some processors copy
+ * by `rep movsb`, as libc and the kernel do, up to fifteen times slower when the target's place in
+ * its page is up to 32 bytes behind the source's: as when a message with a short header is copied
+ * from or to a buffer, and both begin with a page.
  */
-#define WR_SPAN_SKEW_MAX ((size_t)2048)
-#define WR_SPAN_SKEW_STEP ((size_t)64)
+#define WR_SPAN_SKEW ((size_t)64)
 
 /* The largest payload. */
 #define WR_SPAN_MAX ((size_t)1 << (sizeof(size_t) == 8 ? 46 : 30))
