@@ -12,11 +12,10 @@
 /* A class can have guests among the four below it: no smaller ones have half its block size. */
 #define GUESTS 4
 
-/* Has no blocks: pop finds none, and nothing else is done with it. */
-static struct wr_span no_slab;
+struct wr_span wr_heap_no_slab;
 
 #define NO_SLABS \
-  { [0 ... WR_CLASSES - 1] = &no_slab }
+  { [0 ... WR_CLASSES - 1] = &wr_heap_no_slab }
 struct wr_heap wr_heap_unborn = {.current = NO_SLABS};
 struct wr_heap wr_heap_dead = {.current = NO_SLABS};
 
@@ -57,7 +56,7 @@ static unsigned first_guest(unsigned class) {
 static void send_guests_away(struct wr_heap *heap, const struct wr_span *slab) {
   for (unsigned guest = first_guest(slab->class); guest < slab->class; guest++)
     if (wr_heap_current(heap, guest) == slab)
-      wr_heap_set_current(heap, guest, &no_slab);
+      wr_heap_set_current(heap, guest, &wr_heap_no_slab);
 }
 
 /* Tags a slab that is current for no guest, or whose thread finds no block there. */
@@ -95,7 +94,7 @@ static void release(struct wr_heap *heap, struct wr_span *slab) {
   unlist(heap, slab);
   send_guests_away(heap, slab);
   if (wr_heap_current(heap, class) == slab)
-    wr_heap_set_current(heap, class, &no_slab);
+    wr_heap_set_current(heap, class, &wr_heap_no_slab);
   retire(heap, slab);
 }
 
@@ -293,7 +292,7 @@ static struct wr_span *find_host(struct wr_heap *heap, unsigned guest) {
 static struct wr_span *find_slab(struct wr_heap *heap, unsigned class, size_t *stale) {
   struct wr_span *slab = wr_heap_current(heap, class);
   bool served = (heap->served >> class & 1) != 0;
-  if (slab->class == class && slab != &no_slab && has_block(slab, stale))
+  if (slab->class == class && slab != &wr_heap_no_slab && has_block(slab, stale))
     return slab;
   slab = served ? NULL : find_host(heap, class);
   if (slab != NULL)
@@ -331,7 +330,7 @@ WR_HOT WR_NOINLINE void *wr_heap_refill(struct wr_heap *heap, unsigned class, si
     wr_heap_set_current(heap, class, slab);
     block = wr_slab_pop(slab);
   } else {
-    wr_heap_set_current(heap, class, &no_slab);
+    wr_heap_set_current(heap, class, &wr_heap_no_slab);
   }
   wr_lock_give(&heap->lock);
   wr_keep_settle(&heap->arena->spans);
@@ -370,26 +369,6 @@ bool wr_heap_give_unattended(struct wr_heap *heap, struct wr_span *slab, void *b
   wr_lock_give(&heap->lock);
   wr_keep_settle(&heap->arena->spans);
   return given;
-}
-
-struct wr_heap *wr_heap_make(struct wr_arena *arena) {
-  struct wr_heap *heap = wr_extent_take_own(&arena->spans, sizeof *heap, 128);
-  /* In a buffer, what was set aside for weir's own structures may be used up. */
-  if (heap == NULL && arena->buffer != NULL)
-    heap = wr_span_take_own(&arena->spans, sizeof *heap);
-  if (heap == NULL)
-    return NULL;
-  for (unsigned class = 0; class < WR_CLASSES; class ++)
-    wr_heap_set_current(heap, class, &no_slab);
-  heap->arena = arena;
-  heap->next = atomic_load_explicit(&arena->heaps, memory_order_relaxed);
-  /* Release: pairs with the acquire of those who walk the list. */
-  while (!atomic_compare_exchange_weak_explicit(&arena->heaps, &heap->next, heap,
-                                                memory_order_release, memory_order_relaxed))
-    continue;
-  wr_heap_set_patience(heap);
-  wr_counter_add(&arena->heap_count, 1);
-  return heap;
 }
 
 /* Whether the slab is the current one of its class or of a guest's. */
@@ -433,7 +412,7 @@ static void release_empty(struct wr_heap *heap, unsigned class, bool theirs,
   /* The thread has no block of it to give, so it cannot make it current again. */
   for (unsigned guest = first_guest(class); guest <= class; guest++) {
     struct wr_span *expected = slab;
-    atomic_compare_exchange_strong_explicit(&heap->current[guest], &expected, &no_slab,
+    atomic_compare_exchange_strong_explicit(&heap->current[guest], &expected, &wr_heap_no_slab,
                                             memory_order_relaxed, memory_order_relaxed);
   }
   /* Not pinned any more: is_still must not be asked about it before the thread has moved on. */
@@ -478,6 +457,18 @@ static bool drain_for(struct wr_heap *heap, size_t limit) {
   return block != NULL;
 }
 
+/* Takes the blocks of dying slabs off those that wait: while a slab's blocks were looked at one by
+ * one, its thread may have left it alone, and only the later ones told. */
+static void forget_dying(struct wr_heap *heap) {
+  struct wr_block *list = heap->deferred, *block;
+  struct wr_span *slab;
+  heap->deferred = NULL;
+  heap->deferred_amount = 0;
+  while ((block = pop_block(heap, &list, &slab)) != NULL)
+    if (!slab->dying)
+      defer(heap, slab, block);
+}
+
 /*
  * Gives back the slabs all of whose used blocks wait for the heap's thread, if it cannot be using
  * them: or a thread that has freed one block of each slab and then sleeps would keep all that
@@ -503,6 +494,8 @@ static void sweep_deferred(struct wr_heap *heap) {
       defer(heap, slab, block);
     }
   }
+  if (!wr_list_is_empty(&dying))
+    forget_dying(heap);
   while (!wr_list_is_empty(&dying)) {
     slab = WR_SLAB_OF_LINK(dying.front);
     wr_list_remove(&dying, &slab->listed);
@@ -585,7 +578,7 @@ void wr_heap_attend(struct wr_heap *heap, bool attended) {
 void wr_heap_reset(struct wr_heap *heap) {
   wr_lock_take(&heap->lock);
   for (unsigned class = 0; class < WR_CLASSES; class ++) {
-    wr_heap_set_current(heap, class, &no_slab);
+    wr_heap_set_current(heap, class, &wr_heap_no_slab);
     set_pinned(heap, class, NULL);
     heap->listed[class] = heap->refilled[class] = (struct wr_list){NULL, NULL};
     heap->dry[class] = 0;

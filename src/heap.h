@@ -64,6 +64,9 @@ struct wr_heap {
   wr_counter patience;
 };
 
+/* Has no blocks: pop finds none, and nothing else is done with it. */
+extern struct wr_span wr_heap_no_slab;
+
 /* The thread's heap: a static one without slabs before its first use, and again after its end. */
 extern WR_TLS struct wr_heap *wr_heap_self;
 extern struct wr_heap wr_heap_unborn;

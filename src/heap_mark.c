@@ -1,8 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes for all heaps of an arena: its mark, and trimming. Takes each heap's lock in its turn.
+ * What goes for all heaps of an arena: the list they are in, its mark, and trimming. Takes each
+ * heap's lock in its turn.
  */
 #include "heap.h"
+
+struct wr_heap *wr_heap_make(struct wr_arena *arena) {
+  struct wr_heap *heap = wr_extent_take_own(&arena->spans, sizeof *heap, 128);
+  /* In a buffer, what was set aside for weir's own structures may be used up. */
+  if (heap == NULL && arena->buffer != NULL)
+    heap = wr_span_take_own(&arena->spans, sizeof *heap);
+  if (heap == NULL)
+    return NULL;
+  for (unsigned class = 0; class < WR_CLASSES; class ++)
+    wr_heap_set_current(heap, class, &wr_heap_no_slab);
+  heap->arena = arena;
+  heap->next = atomic_load_explicit(&arena->heaps, memory_order_relaxed);
+  /* Release: pairs with the acquire of those who walk the list. */
+  while (!atomic_compare_exchange_weak_explicit(&arena->heaps, &heap->next, heap,
+                                                memory_order_release, memory_order_relaxed))
+    continue;
+  wr_heap_set_patience(heap);
+  wr_counter_add(&arena->heap_count, 1);
+  return heap;
+}
 
 /* The fence pairs with itself: a heap that is made while the mark is set either is in the list, or
  * its maker, who calls this after it has listed it, reads the new mark. */

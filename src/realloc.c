@@ -19,9 +19,15 @@ static bool fits(size_t usable, size_t size) {
   return size <= usable && size + WR_BLOCK_MIN / 2 >= usable / 2;
 }
 
+/* Whether a small block would get no smaller one of its own: where its class is a guest. */
+static bool is_guest(const struct wr_span *span, size_t usable, size_t size) {
+  return usable <= WR_BLOCK_MAX && size <= usable &&
+         wr_sizeclass_may_host(span->class, wr_sizeclass_of(size));
+}
+
 static bool resize_in_place(struct wr_span *span, size_t usable, size_t size) {
   bool payload = usable > WR_BLOCK_MAX && size > WR_BLOCK_MAX;
-  if (fits(usable, size))
+  if (fits(usable, size) || is_guest(span, usable, size))
     return !payload || wr_span_resize(span, size);
   return payload && size > usable && wr_span_resize(span, size);
 }

@@ -26,8 +26,10 @@ static void visit_span(void *context, const struct wr_span *span) {
   struct wr_snapshot *snapshot = context;
   if (atomic_load_explicit(&span->owner, memory_order_relaxed) == WR_OWNER_PAYLOAD) {
     snapshot->stats.live += span->usable;
-    /* What an earlier or larger use of the span has touched beside the block. */
-    snapshot->stats.fragmented += wr_counter_read(&span->touched) - span->usable;
+    /* What an earlier or larger use of the span has touched beside the block. Of one whose pages
+     * have just been moved away, nothing is. */
+    snapshot->stats.fragmented +=
+        wr_extent_touched(span) > span->usable ? wr_extent_touched(span) - span->usable : 0;
   } else {
     visit_slab(snapshot, span);
   }

@@ -275,7 +275,21 @@ START_TEST(the_smallest_block_stays_whatever_it_gets_smaller_to) {
 }
 END_TEST
 
-UNIT_SUITE(realloc, the_smallest_block_stays_whatever_it_gets_smaller_to,
+START_TEST(blocks_that_stand_in_for_smaller_ones_stay) {
+  static const size_t sizes[][2] = {{64, 20}, {64, 33}, {256, 113}, {256, 128}, {2048, 1025}};
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    void *host = weir_malloc(sizes[i][0]), *block = weir_malloc(sizes[i][1]);
+    ck_assert_uint_eq(weir_usable_size(block), sizes[i][0]);
+    for (int k = 0; k < 3; k++)
+      ck_assert_ptr_eq(weir_realloc(block, sizes[i][1]), block);
+    weir_free(block);
+    weir_free(host);
+  }
+}
+END_TEST
+
+UNIT_SUITE(realloc, blocks_that_stand_in_for_smaller_ones_stay,
+           the_smallest_block_stays_whatever_it_gets_smaller_to,
            contents_are_kept_from_any_size_to_any, random_sizes, null_and_nothing,
            small_blocks_stay_where_they_fit, small_blocks_grow_by_a_quarter_at_least,
            large_blocks_are_moved_into_memory_that_is_not_resident,
