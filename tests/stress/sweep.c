@@ -23,7 +23,7 @@ static unsigned char buffer[3 << 20];
 static weir_arena_t *arena;
 static _Atomic(unsigned char *) shared[SHARED]; /* blocks that wait to be freed by anybody */
 static atomic_bool done;
-static size_t rounds = 3000;
+static size_t rounds = 1500;
 
 /* A block's first word is its size, and all behind it one byte made of the block's address. */
 static unsigned char *take(uint64_t *state) {

@@ -34,15 +34,14 @@ static struct wr_arena *make(const weir_arena_options_t *options) {
   return arena;
 }
 
-/* Pages of address space of this process, but for the heap of libc's malloc, which Check uses with
- * each assertion and a stream would for its buffer. */
+/* Pages of address space of this process. A stream would take a buffer from libc's malloc. */
 static size_t pages(void) {
   char text[128] = "";
   int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   if (file < 0 || read(file, text, sizeof text - 1) <= 0)
     ck_abort_msg("no /proc/self/statm");
   (void)close(file);
-  return strtoul(text, NULL, 10) - (uintptr_t)sbrk(0) / wr_os_page_size();
+  return strtoul(text, NULL, 10);
 }
 
 /* Has blocks of all kinds in an arena, and gives some of them back. */
@@ -64,11 +63,15 @@ static void check(struct wr_arena *arena) {
     wr_heap_check(heap);
 }
 
+/* If one page stayed in each round, that would be more than a leaf of the page map, which comes
+ * once where the kernel has put a range elsewhere than it was asked to. */
 START_TEST(what_ends_leaves_no_page) {
+  enum { ROUNDS = 40 };
+  size_t leaf = sizeof(struct wr_pagemap_leaf) / wr_os_page_size() + 1;
   weir_arena_options_t options = plain();
   size_t before = 0;
   options.prefault = MIB;
-  for (int round = 0; round < 20; round++) {
+  for (int round = 0; round < ROUNDS; round++) {
     struct wr_arena *arena[ARENAS];
     for (int i = 0; i < ARENAS; i++) {
       arena[i] = make(i % 2 == 0 ? &options : &(weir_arena_options_t)WEIR_ARENA_OPTIONS_INIT);
@@ -81,7 +84,7 @@ START_TEST(what_ends_leaves_no_page) {
     if (round == 2)
       before = pages();
   }
-  ck_assert_uint_eq(pages(), before);
+  ck_assert_uint_le(pages(), before + leaf);
 }
 END_TEST
 
