@@ -14,11 +14,6 @@ MEMORY = "rss_peak_kib"
 GROUPS = [("all cells", None), ("workloads", "speed"), ("programs", "programs")]
 
 
-def _best(medians, peers):
-    return min(((medians[name], name) for name in peers if medians.get(name)),
-               default=(None, None))
-
-
 def _row(index, cell, arms, results, subject):
     """One cell; `failed` names the arms that lack a figure, and so keep it out of the means."""
     names = [arm.name for arm in arms]
@@ -26,7 +21,7 @@ def _row(index, cell, arms, results, subject):
     spreads = {name: results.spread(index, name, cell.shows[0]) for name in names}
     time = {name: spread.median for name, spread in spreads.items() if spread}
     memory = {name: results.spread(index, name, MEMORY).median for name in time}
-    best, lowest = _best(time, peers), _best(memory, peers)
+    best, lowest = stats.best(time, peers), stats.best(memory, peers)
     own = spreads[subject]
     return {
         "cell": cell.name, "workload": cell.workload, "time": time, MEMORY: memory,

@@ -31,8 +31,8 @@ def _row(index, cell, names, results, subject):
     key = next((key for key in cell.shows if key.startswith("ns_")), None)
     spreads = {name: results.spread(index, name, key) for name in names} if key else {}
     own = spreads.get(subject)
-    best = min(((spread.median, name) for name, spread in spreads.items()
-                if spread and name != subject), default=(None, None))
+    medians = {name: spread.median for name, spread in spreads.items() if spread}
+    best = stats.best(medians, [name for name in medians if name != subject])
     faults, fault_parts = _worst(results, index, cell, subject, FAULTS)
     calls, call_parts = _worst(results, index, cell, subject, CALLS)
     row = {"cell": cell.name, "workload": cell.workload, "within_mark": cell.within_mark,
@@ -43,8 +43,8 @@ def _row(index, cell, names, results, subject):
            "best_other": best[1], "best_other_ns": best[0],
            "ratio_to_best": stats.ratio(own.median, best[0]) if own and best[0] else None,
            "disjoint_from_best": bool(own and best[1] and own.disjoint(spreads[best[1]])),
-           "ratio_to": {name: stats.ratio(own.median, spread.median)
-                        for name, spread in spreads.items() if own and spread and name != subject}}
+           "ratio_to": {name: stats.ratio(own.median, median)
+                        for name, median in medians.items() if own and name != subject}}
     return {**row, "verdict": _verdict(row)}
 
 

@@ -32,6 +32,12 @@ def ratio(value, reference):
     return value / reference if reference else None
 
 
+def best(medians, peers):
+    """The least of the peers' medians, and whose it is; None twice where no peer has one."""
+    return min(((medians[name], name) for name in peers if medians.get(name)),
+               default=(None, None))
+
+
 def per_message(value):
     if value == 0:
         return "0.00"

@@ -27,9 +27,8 @@ def _verdict(row):
 
 def _row(index, cell, subject, arms, results, key):
     own = results.spread(index, subject, key)
-    others = [(results.spread(index, arm.name, key), arm.name)
-              for arm in arms if arm.name != subject]
-    best = min(((spread.median, name) for spread, name in others if spread), default=(None, None))
+    others = {arm.name: results.spread(index, arm.name, key) for arm in arms if arm.name != subject}
+    best = stats.best({name: spread.median for name, spread in others.items() if spread}, others)
     faults = results.spread(index, subject, "faults_per_iteration")
     counts = results.calls[index].get(subject)
     row = {"cell": cell.name, "workload": cell.workload, "within_mark": cell.within_mark,
