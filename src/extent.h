@@ -105,7 +105,7 @@ struct wr_spans {
   struct wr_lock lock;
   struct wr_lock growing; /* one thread at a time maps address space */
   struct wr_lock giving;  /* below a limit: held while memory is given back to the kernel, so that
-                             who  needs the room can wait for it */
+                             who needs the room can wait for it */
   struct wr_retain retain;
   size_t page;         /* bytes in a page of the source */
   size_t limit;        /* of the committed bytes; SIZE_MAX is none. Constant */

@@ -52,14 +52,14 @@ static unsigned first_guest(unsigned class) {
   return class > GUESTS ? class - GUESTS : 0;
 }
 
-/* Lets no class but its own have the slab as its current one. Owner. */
-static void send_guests_away(struct wr_heap *heap, const struct wr_span *slab) {
-  for (unsigned guest = first_guest(slab->class); guest < slab->class; guest++)
+/* Lets no class have the slab as its current one. Owner. */
+static void withdraw(struct wr_heap *heap, const struct wr_span *slab) {
+  for (unsigned guest = first_guest(slab->class); guest <= slab->class; guest++)
     if (wr_heap_current(heap, guest) == slab)
       wr_heap_set_current(heap, guest, &wr_heap_no_slab);
 }
 
-/* Tags a slab that is current for no guest, or whose thread finds no block there. */
+/* Tags a slab that is current for no class. */
 static void tag_full(struct wr_heap *heap, struct wr_span *slab) {
   unlist(heap, slab);
   atomic_store_explicit(&slab->owner, (uintptr_t)heap | WR_OWNER_FULL, memory_order_relaxed);
@@ -90,11 +90,8 @@ static void retire(struct wr_heap *heap, struct wr_span *slab) {
 
 /* Gives back a listed slab that is empty. Owner. */
 static void release(struct wr_heap *heap, struct wr_span *slab) {
-  unsigned class = slab->class;
   unlist(heap, slab);
-  send_guests_away(heap, slab);
-  if (wr_heap_current(heap, class) == slab)
-    wr_heap_set_current(heap, class, &wr_heap_no_slab);
+  withdraw(heap, slab);
   retire(heap, slab);
 }
 
@@ -258,7 +255,7 @@ static struct wr_span *find_listed(struct wr_heap *heap, unsigned class, size_t 
     /* One that the limit keeps from being carved has blocks left, and stays listed. */
     if (wr_slab_is_carved(slab) &&
         (is_idle(slab) || (!slab->dry && heap->dry[class] >= WR_HEAP_DRY_MAX))) {
-      send_guests_away(heap, slab);
+      withdraw(heap, slab);
       tag_full(heap, slab);
       continue;
     }
@@ -287,8 +284,7 @@ static struct wr_span *find_host(struct wr_heap *heap, unsigned guest) {
   return NULL;
 }
 
-/* A listed slab with a free block, of the class or for a guest of its; NULL when memory is out.
- * Owner. */
+/* A listed slab with a free block, of the class or of a host's; NULL when memory is out. Owner. */
 static struct wr_span *find_slab(struct wr_heap *heap, unsigned class, size_t *stale) {
   struct wr_span *slab = wr_heap_current(heap, class);
   bool served = (heap->served >> class & 1) != 0;

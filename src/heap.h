@@ -32,8 +32,8 @@
 #define WR_HEAP_DRY_MAX 32
 
 struct wr_heap {
-  /* The slab that serves each class next: one of the class, or listed as a host's; or a static
-   * empty one, never NULL. Written by the owner, for guests under the lock; release, because
+  /* The slab that serves each class next: one of the class, or a listed one of a host's; or a
+   * static empty one, never NULL. Written by the owner, for guests under the lock; release, because
    * wr_heap_trim reads it with acquire before it reads the slab. */
   _Atomic(struct wr_span *) current[WR_CLASSES];
   /* The empty slab that is kept, or was when it was empty last; written under the lock. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looking for blocks that are on their way back to a heap. Under the heap's lock.
+ * Looking for blocks that are on their way back to a heap. Takes the heap's lock.
  */
 #include "heap.h"
 

@@ -418,14 +418,18 @@ static int purge(struct wr_span *span, size_t left) {
   return error;
 }
 
+/* Without a limit nobody waits; and in a buffer nothing is given to the kernel. */
+static bool is_waited_for(const struct wr_spans *spans) {
+  return spans->limit != SIZE_MAX && spans->range == NULL;
+}
+
 void wr_keep_begin_giving(struct wr_spans *spans) {
-  /* Without a limit nobody waits; and in a buffer nothing is given to the kernel. */
-  if (spans->limit != SIZE_MAX && spans->range == NULL)
+  if (is_waited_for(spans))
     wr_lock_take(&spans->giving);
 }
 
 void wr_keep_end_giving(struct wr_spans *spans) {
-  if (spans->limit != SIZE_MAX && spans->range == NULL)
+  if (is_waited_for(spans))
     wr_lock_give(&spans->giving);
 }
 

@@ -28,13 +28,6 @@
 #include "counters.h"
 #include "list.h"
 
-/*
- * What the kernel will not take back (memory that is locked, before Linux 5.18; what a sandbox
- * forbids) is set aside: it serves as before, but is not given up, and so costs no call again. One
- * of it is tried anew now and then, since the lock may have ended: at first at the next chance
- * (something is to be given up, and nothing else is there), and after each further refusal half as
- * often, down to every 65th.
- */
 #define WR_RETAIN_CLASSES 256
 #define WR_RETAIN_WORDS (WR_RETAIN_CLASSES / 64)
 
@@ -60,7 +53,13 @@ struct wr_retain {
 #define WR_RETAIN_LOOSE 16 /* the policy becomes loose, until there is no pressure left */
 #define WR_RETAIN_PRESSURE_MAX 255
 
-/* The members that are set aside. Zero is none. */
+/*
+ * What the kernel will not take back (memory that is locked, before Linux 5.18; what a sandbox
+ * forbids) is set aside: it serves as before, but is not given up, and so costs no call again. One
+ * of it is tried anew now and then, since the lock may have ended: at first at the next chance
+ * (something is to be given up, and nothing else is there), and after each further refusal half as
+ * often, down to every 65th. Zero is none.
+ */
 struct wr_retain_aside {
   /* Between two ends that are no members, so that the neighbours of each are links: whoever removes
    * one as if it stood in `once` or `reused` changes nothing of those. */
