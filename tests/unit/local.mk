@@ -42,7 +42,7 @@ if HAVE_CHECK
 check_PROGRAMS += tests/unit/unit
 tests_unit_unit_SOURCES = \
   tests/unit/main.c \
-  tests/unit/fake.c tests/unit/fake.h \
+  tests/unit/fake.c tests/unit/fake.h tests/unit/heaps.h \
   tests/unit/unit.c tests/unit/unit.h \
   $(unit_tests)
 nodist_tests_unit_unit_SOURCES = tests/unit/suites.def

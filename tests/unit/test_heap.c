@@ -9,52 +9,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fake.h"
-#include "free.h"
-#include "unit.h"
+#include "heaps.h"
 
 #define MIB ((size_t)1 << 20)
-
-static struct wr_arena *arena;
-static struct wr_heap *heap;
-
-static void begin(size_t mark) {
-  arena = fake_arena(4096, mark);
-  heap = wr_heap_make(arena);
-  ck_assert_ptr_nonnull(heap);
-  wr_heap_attend(heap, true);
-  wr_heap_self = heap;
-}
 
 /* Whether the slab that a thread takes from can be emptied without the thread's help. */
 static bool can_steal(void) {
   return WR_CHECK_CHEAP && wr_os_barrier();
-}
-
-static void check(void) {
-  wr_heap_check(heap);
-  wr_span_check(&arena->spans);
-}
-
-static size_t stale; /* of the block that the slow path gave last */
-
-static void *take(unsigned class) {
-  void *block = wr_heap_take(heap, class);
-  if (block == NULL)
-    block = wr_heap_refill(heap, class, &stale);
-  ck_assert_ptr_nonnull(block);
-  return block;
-}
-
-/* As another thread does it. */
-static void give_remote(void *block) {
-  wr_heap_self = &wr_heap_unborn;
-  wr_free_give(block);
-  wr_heap_self = heap;
-}
-
-static struct wr_span *slab_of(const void *block) {
-  return wr_pagemap_find(block);
 }
 
 static size_t retained(void) {
@@ -63,17 +24,6 @@ static size_t retained(void) {
 
 static size_t active(void) {
   return wr_keep_active(&arena->spans);
-}
-
-static void count_slab(void *context, const struct wr_span *span) {
-  (void)span;
-  ++*(size_t *)context;
-}
-
-static size_t slabs(void) {
-  size_t count = 0;
-  wr_spans_each(&arena->spans, count_slab, &count);
-  return count;
 }
 
 START_TEST(the_last_given_back_is_taken_first_in_every_class) {

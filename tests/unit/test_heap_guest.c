@@ -2,62 +2,13 @@
 /*
  * Classes that are guests of a larger one's slab: when they are, and when no longer.
  */
+#include "heap.h"
+
 #include <string.h>
 
-#include "fake.h"
-#include "free.h"
-#include "heap.h"
-#include "unit.h"
+#include "heaps.h"
 
 #define MIB ((size_t)1 << 20)
-
-static struct wr_arena *arena;
-static struct wr_heap *heap;
-
-static void begin(size_t mark) {
-  arena = fake_arena(4096, mark);
-  heap = wr_heap_make(arena);
-  ck_assert_ptr_nonnull(heap);
-  wr_heap_attend(heap, true);
-  wr_heap_self = heap;
-}
-
-static void check(void) {
-  wr_heap_check(heap);
-  wr_span_check(&arena->spans);
-}
-
-static size_t stale; /* of the block that the slow path gave last */
-
-static void *take(unsigned class) {
-  void *block = wr_heap_take(heap, class);
-  if (block == NULL)
-    block = wr_heap_refill(heap, class, &stale);
-  ck_assert_ptr_nonnull(block);
-  return block;
-}
-
-/* As another thread does it. */
-static void give_remote(void *block) {
-  wr_heap_self = &wr_heap_unborn;
-  wr_free_give(block);
-  wr_heap_self = heap;
-}
-
-static struct wr_span *slab_of(const void *block) {
-  return wr_pagemap_find(block);
-}
-
-static void count_slab(void *context, const struct wr_span *span) {
-  (void)span;
-  ++*(size_t *)context;
-}
-
-static size_t slabs(void) {
-  size_t count = 0;
-  wr_spans_each(&arena->spans, count_slab, &count);
-  return count;
-}
 
 static unsigned class_of(const void *block) {
   return slab_of(block)->class;

@@ -7,38 +7,16 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "fake.h"
-#include "free.h"
+#include "heaps.h"
 #include "init.h"
-#include "unit.h"
 #include "weir.h"
 
 #define MIB ((size_t)1 << 20)
 
-static struct wr_arena *arena;
-static struct wr_heap *heap;
 static struct wr_snapshot snapshot;
 static const weir_stats_t *const stats = &snapshot.stats;
 
-static void begin(size_t mark) {
-  arena = fake_arena(4096, mark);
-  heap = wr_heap_make(arena);
-  ck_assert_ptr_nonnull(heap);
-  wr_heap_attend(heap, true);
-  wr_heap_self = heap;
-}
-
-static void *take(unsigned class) {
-  size_t stale;
-  void *block = wr_heap_take(heap, class);
-  if (block == NULL)
-    block = wr_heap_refill(heap, class, &stale);
-  ck_assert_ptr_nonnull(block);
-  return block;
-}
-
 static struct wr_span *take_payload(size_t size) {
-  size_t stale;
   struct wr_span *span = wr_span_take(&arena->spans, size, 1, &stale);
   ck_assert_ptr_nonnull(span);
   fake_touch(span->user, span->usable);
