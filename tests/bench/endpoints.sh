@@ -3,17 +3,9 @@
 #
 # bench/endpoints merges what two endpoints print, says in one line what went wrong, and leaves
 # neither a process nor a file behind, however its run ends.
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-failed=0
+. "$srcdir/tests/bench/lib.sh"
 python=${PYTHON3:-python3}
 command -v "$python" >/dev/null || { echo "no python3"; exit 77; }
-
-complain() {
-  echo "FAIL $*"
-  cat "$work/out" "$work/err"
-  failed=1
-}
 
 # A number that stands in the command line of no other process.
 odd=$$.$(date +%N)
@@ -43,8 +35,8 @@ endpoints() {
 }
 
 nothing_stays() {
-  sleeping && complain "$1: a process has stayed"
-  ls -d "$work"/weir-bed-* >/dev/null 2>&1 && complain "$1: a folder has stayed"
+  sleeping && complain_with_output "$1: a process has stayed"
+  ls -d "$work"/weir-bed-* >/dev/null 2>&1 && complain_with_output "$1: a folder has stayed"
 }
 
 ends() { # STATUS WORDS ARGUMENT...: it ends so, and its last line has these words
@@ -52,10 +44,10 @@ ends() { # STATUS WORDS ARGUMENT...: it ends so, and its last line has these wor
   shift 2
   endpoints "$@"
   got=$?
-  test $got = "$status" || complain "$*: status $got"
+  test $got = "$status" || complain_with_output "$*: status $got"
   # Without namespaces there is one line more, which says so.
-  test "$(grep -vc 'no namespaces' "$work/err")" = 1 || complain "$*: not one line"
-  tail -n 1 "$work/err" | grep -q -e "$words" || complain "$*: does not say $words"
+  test "$(grep -vc 'no namespaces' "$work/err")" = 1 || complain_with_output "$*: not one line"
+  tail -n 1 "$work/err" | grep -q -e "$words" || complain_with_output "$*: does not say $words"
   nothing_stays "$*"
 }
 
@@ -85,10 +77,10 @@ for how in TERM INT KILL; do
   TMPDIR=$work "$python" "$srcdir/bench/endpoints" --ping "$hangs" --echo "$hangs" \
     --service "$hangs" >"$work/out" 2>"$work/err" &
   pid=$!
-  soon sleeping || complain "$how: nothing was started"
+  soon sleeping || complain_with_output "$how: nothing was started"
   # A shell's background commands ignore SIGINT, unless they set it themselves, as this one does.
   kill -$how $pid
-  wait $pid 2>/dev/null && complain "$how: status 0"
+  wait $pid 2>/dev/null && complain_with_output "$how: status 0"
   soon cleared
   nothing_stays "$how"
 done
@@ -96,12 +88,12 @@ done
 # Variables are for the endpoints and not for services, which are gone at the end.
 seen="sh -c 'test \"\$ODD\" = $odd && printf \"%s\" \"$line\"'"
 endpoints --ping "$seen" --echo "$seen" -E "ODD=$odd" \
-  --service "sh -c 'test -z \"\$ODD\" && exec sleep 9$odd'" || complain 'a good bed'
+  --service "sh -c 'test -z \"\$ODD\" && exec sleep 9$odd'" || complain_with_output 'a good bed'
 "$python" -c '
 import json, sys
 line = json.load(sys.stdin)
 sys.exit([line[f"{role}_{key}"] for role in ("ping", "echo")
           for key in ("faults_per_message", "first_faults", "rss_peak_kib")] != [1, 2, 3] * 2
-         or "weir-bed-" not in line["at"])' <"$work/out" || complain 'the merged line'
+         or "weir-bed-" not in line["at"])' <"$work/out" || complain_with_output 'the merged line'
 nothing_stays 'a good bed'
 exit $failed

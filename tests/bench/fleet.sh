@@ -5,27 +5,12 @@
 # memory it takes, and leaves no process behind, not even when it is ended itself. And messages get
 # through the link that --throughput measures.
 so=${REPLACE_SO:?"set by run.sh"}
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-failed=0
+. "$srcdir/tests/bench/lib.sh"
 
-complain() {
-  echo "FAIL $*"
-  failed=1
-}
-
-# run CONDITION ARGUMENT...: whether CONDITION is true of what is printed
-run() {
+fleet() { # CONDITION ARGUMENT...
   condition=$1
   shift
-  LD_PRELOAD="$so" timeout 60 bench/fleet "$@" >"$work/out" 2>"$work/err" ||
-    { complain "$*: status $?"; cat "$work/err"; return; }
-  "${PYTHON3:-python3}" -c '
-import json, sys
-with open(sys.argv[1]) as file:
-    got = json.load(file)
-sys.exit(not eval(sys.argv[2]))' "$work/out" "$condition" ||
-    { complain "$*: not $condition"; cat "$work/out"; }
+  run "$condition" env LD_PRELOAD="$so" bench/fleet "$@"
 }
 
 # Of 10 links with two ends, each with 18 batches; lazily and on demand there are fewer, or more.
@@ -33,10 +18,10 @@ sums='got["pss_total_kib"] >= got["pss_router_kib"] + 10 * 100 and got["received
 sums="$sums and got['pss_node_kib'] > 100 and got['forwarded'] >= got['received']"
 all='10 * 2 * 18'
 set -- --publishers 5 --subscribers 5 --run-ms 500 --alive-ms 100 --threads 2
-run "$sums and got['batches_made'] == $all and got['pss_total_kib'] > 64 * $all" --mode start "$@"
-run "$sums and 10 <= got['batches_made'] < $all" --mode lazy "$@"
-run "$sums and got['batches_made'] > 10 * 2 * 3" --mode demand "$@"
-run 'got["ns_keep"] > 0 and got["ns_fresh"] > 0 and got["batches_made"] >= 10' \
+fleet "$sums and got['batches_made'] == $all and got['pss_total_kib'] > 64 * $all" --mode start "$@"
+fleet "$sums and 10 <= got['batches_made'] < $all" --mode lazy "$@"
+fleet "$sums and got['batches_made'] > 10 * 2 * 3" --mode demand "$@"
+fleet 'got["ns_keep"] > 0 and got["ns_fresh"] > 0 and got["batches_made"] >= 10' \
   --throughput --rounds 5 --messages 20000
 
 # What takes too long is ended, in time and in one line.

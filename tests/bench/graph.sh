@@ -6,32 +6,8 @@
 # line what is wrong with a file.
 so=${REPLACE_SO:?"set by run.sh"}
 test -x bench/graph || { echo "bench/graph was not built: there is no Jansson"; exit 77; }
-graph=${srcdir:=.}/bench/topologies/mont_blanc.json
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-failed=0
-
-complain() {
-  echo "FAIL $*"
-  failed=1
-}
-
-# holds CONDITION: whether it is true of the JSON object in $work/out, named `got`.
-holds() {
-  "${PYTHON3:-python3}" -c '
-import json, sys
-with open(sys.argv[1]) as file:
-    got = json.load(file)
-sys.exit(not eval(sys.argv[2]))' "$work/out" "$1"
-}
-
-# run CONDITION COMMAND...
-run() {
-  condition=$1
-  shift
-  timeout 60 "$@" >"$work/out" 2>"$work/err" || { complain "$*: status $?"; cat "$work/err"; return; }
-  holds "$condition" || { complain "$*: not $condition"; cat "$work/out"; }
-}
+graph=$srcdir/bench/topologies/mont_blanc.json
+. "$srcdir/tests/bench/lib.sh"
 
 # Fewer messages may come where the machine is busy, but they come, and none is lost of so few.
 came='got["topic_received"] > 20 and got["received"] > 300 and got["ns_mean"] > 0'
@@ -41,20 +17,9 @@ run "$came and got['faults'] == 0" env LD_PRELOAD="$so" "$@"
 run "$came and got['malloc_by_pool'] > 0" env LD_PRELOAD="$so" "$@" --buffers turns
 run "$came and got['faults_per_message'] > 0.2" "$@"
 
-# The same with the memory calls counted, between the marks of the steady part.
-trace=brk,mmap,munmap,madvise,mprotect,mremap,getpriority
-if strace --seccomp-bpf -f -e trace=getpriority -o "$work/trial" true 2>/dev/null; then
-  run "$came and got['faults'] == 0" strace --seccomp-bpf -f -qq -e trace=$trace -e signal=none \
-    -o "$work/trace" -E LD_PRELOAD="$so" "$@"
-  PYTHONPATH=$srcdir/bench PYTHONDONTWRITEBYTECODE=1 "${PYTHON3:-python3}" -c '
-import sys
-from weirbench import counting
-counts = counting.steady_calls(sys.argv[1])
-print(counts)
-sys.exit(counts is None or sum(counts.values()) != 0)' "$work/trace" >"$work/counts" 2>&1 ||
-    { complain 'memory calls in the steady part'; cat "$work/counts"; }
-else
-  echo "memory calls are not counted: strace does not work here"
+# The same with the memory calls counted.
+if is_still "$@"; then
+  holds "$came and got['faults'] == 0" || { complain 'with its calls counted'; cat "$work/out"; }
 fi
 
 LD_PRELOAD=$so "$@" --run-ms 300 --table >"$work/out" 2>&1 || complain "--table: status $?"

@@ -15,9 +15,11 @@ TESTS += tests/bench/roundtrip.sh
 endif
 endif
 EXTRA_DIST += \
+  tests/bench/calls.py \
   tests/bench/endpoints.sh \
   tests/bench/fleet.sh \
   tests/bench/graph.sh \
+  tests/bench/lib.sh \
   tests/bench/plot.json \
   tests/bench/plots.sh \
   tests/bench/programs.sh \

@@ -7,14 +7,7 @@
 so=${REPLACE_SO:?"set by run.sh"}
 # Itself, not a script in the search path that looks for it there: that is emptied below.
 python=$("${PYTHON3:-python3}" -c 'import sys; print(sys.executable)') || exit 1
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-failed=0
-
-complain() {
-  echo "FAIL $*"
-  failed=1
-}
+. "$srcdir/tests/bench/lib.sh"
 
 plot() {
   "$python" "$srcdir/bench/plot" "$@" >"$work/out" 2>"$work/err"

@@ -4,14 +4,7 @@
 # Each benchmark program does a little work under weir, finds nothing wrong with its blocks, and
 # prints one JSON object with a time; bad use is one line and status 2. And the runner makes a table.
 so=${REPLACE_SO:?"set by run.sh"}
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-failed=0
-
-complain() {
-  echo "FAIL $*"
-  failed=1
-}
+. "$srcdir/tests/bench/lib.sh"
 
 check_json() { # the text, on standard input, is one object whose key $1 is a number above 0
   "${PYTHON3:-python3}" -c '

@@ -4,15 +4,8 @@
 # Where ROS 1 is installed, its two beds pass messages to and fro under weir, and tell of both ends;
 # bad use is one line and status 2.
 so=${REPLACE_SO:?"set by run.sh"}
-work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
-failed=0 ran=0
-
-complain() {
-  echo "FAIL $*"
-  cat "$work/out" "$work/err"
-  failed=1
-}
+. "$srcdir/tests/bench/lib.sh"
+ran=0
 
 passes() { # PROGRAM OPTION...
   ran=1 common="--size 300K --messages 20 --warmup 20"
@@ -21,18 +14,15 @@ passes() { # PROGRAM OPTION...
   "${PYTHON3:-python3}" "$srcdir/bench/endpoints" -E LD_PRELOAD="$so" --programs bench \
     --service 'rosmaster --core -p 11411' --echo "$program --role echo $common $*" \
     --ping "$program --role ping --hz 100 $common $*" >"$work/out" 2>"$work/err" ||
-    { complain "$program $*"; return; }
-  "${PYTHON3:-python3}" -c '
-import json, sys
-line = json.load(sys.stdin)
-sys.exit(not (line["ns_p50"] > 0 and line["messages"] == 20 and line["size"] == 300 << 10 and
-              {"ping_faults_per_message", "echo_faults_per_message"} <= line.keys()))' \
-    <"$work/out" || complain "$program $*: printed"
+    { complain_with_output "$program $*"; return; }
+  holds '(got["ns_p50"] > 0 and got["messages"] == 20 and got["size"] == 300 << 10 and
+    {"ping_faults_per_message", "echo_faults_per_message"} <= got.keys())' ||
+    complain_with_output "$program $*: printed"
 }
 
 refuses() { # FILE ARGUMENT...
   "$@" >"$work/out" 2>"$work/err"
-  test $? = 2 && test "$(wc -l <"$work/err")" = 1 || complain "$*"
+  test $? = 2 && test "$(wc -l <"$work/err")" = 1 || complain_with_output "$*"
 }
 
 command -v rosmaster >/dev/null || { echo 'rosmaster is not installed'; exit 77; }
