@@ -222,8 +222,13 @@ static inline uint64_t bench_now(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static inline struct timespec bench_timespec(uint64_t ns) {
+  struct timespec time = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+  return time;
+}
+
 static inline void bench_sleep_ms(uint64_t ms) {
-  struct timespec left = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+  struct timespec left = bench_timespec(ms * 1000000);
   while (nanosleep(&left, &left) != 0 && errno == EINTR) {
   }
 }

@@ -102,8 +102,7 @@ static inline void endpoint_pace(void) {
   endpoint.due_ns += 1000000000u / hz;
   if (endpoint.due_ns < now)
     endpoint.due_ns = now;
-  struct timespec due = {(time_t)(endpoint.due_ns / 1000000000u),
-                         (long)(endpoint.due_ns % 1000000000u)};
+  struct timespec due = bench_timespec(endpoint.due_ns);
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL) == EINTR) {
   }
 }

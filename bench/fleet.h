@@ -221,8 +221,7 @@ static inline unsigned queue_ready(const struct queue *queue) {
 
 /* Wait for `wanted` until `until`, or until the queue is hurried or closed. With the lock. */
 static inline unsigned queue_wait_for(struct queue *queue, unsigned wanted, uint64_t until) {
-  struct timespec end = {.tv_sec = (time_t)(until / 1000000000),
-                         .tv_nsec = (long)(until % 1000000000)};
+  struct timespec end = bench_timespec(until);
   unsigned ready;
   while ((ready = queue_ready(queue)) < wanted && !queue->hurried && !queue->closed) {
     queue->wanted = wanted;

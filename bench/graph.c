@@ -349,8 +349,7 @@ static bool is_idle(const struct executor *executor) {
 static void rest(struct executor *executor, uint64_t until) {
   if (until == UINT64_MAX) /* no timers: a long time, for a wait needs some */
     until = bench_now() + 3600u * (uint64_t)1000000000;
-  struct timespec end = {.tv_sec = (time_t)(until / 1000000000),
-                         .tv_nsec = (long)(until % 1000000000)};
+  struct timespec end = bench_timespec(until);
   pthread_mutex_lock(&executor->lock);
   while (is_idle(executor) &&
          pthread_cond_timedwait(&executor->woken, &executor->lock, &end) == 0) {

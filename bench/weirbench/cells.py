@@ -10,7 +10,6 @@ from . import stats
 KIB, MIB = 1 << 10, 1 << 20
 ROLES = ("ping", "echo")  # the endpoints of a bed
 TOPOLOGIES = "topologies/"  # in the folder of compare
-TOPOLOGIES = "topologies/"  # in the folder of compare
 MARK = 64 * MIB  # weir's default mark; a message beyond it may fault
 
 SIZES = [64, 4 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 15 * MIB // 2, 8 * MIB + 64, 32 * MIB]

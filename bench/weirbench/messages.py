@@ -149,6 +149,8 @@ def rosidl():
                  seconds=0.1 + iterations * (2e-6 + 3 * size * 1e-9), messages=iterations,
                  payload=3 * size, needs_kib=12 * size // KIB)
             for size, iterations in ((64, 2000), (256 * KIB, 400), (MIB, 200), (4 * MIB, 50))]
+
+
 ROSMASTER = "rosmaster --core -p 11411"  # the port that the nodes expect
 
 

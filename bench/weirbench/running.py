@@ -48,9 +48,6 @@ class Bench:
         # Files of ours stand in a cell without the folder, which is not for the results.
         arguments = [os.path.join(HERE, os.pardir, argument) if argument.startswith(TOPOLOGIES)
                      else argument for argument in arguments]
-        # Files of ours stand in a cell without the folder, which is not for the results.
-        arguments = [os.path.join(HERE, os.pardir, argument) if argument.startswith(TOPOLOGIES)
-                     else argument for argument in arguments]
         if cell.program == "endpoints":
             program = os.path.join(HERE, os.pardir, cell.program)
             limit = str(int(self.limit(cell) - 10))
