@@ -38,29 +38,36 @@ static void *take_payload(struct wr_arena *arena, size_t size, size_t alignment,
   return span != NULL ? span->user : NULL;
 }
 
-/* Whether slabs serve the request. They begin at multiples of the arena's unit. */
-WR_INLINE bool is_small(size_t unit, size_t size, size_t alignment) {
-  return size <= WR_BLOCK_MAX && alignment <= unit;
+/* Whether slabs serve the request. They begin at multiples of the arena's unit, of 1 << `shift`
+ * bytes. */
+WR_INLINE bool is_small(unsigned shift, size_t size, size_t alignment) {
+  return size <= WR_BLOCK_MAX && alignment <= (size_t)1 << shift;
 }
 
 /* The size class of a request that slabs serve. */
-WR_INLINE unsigned class_of(size_t size, size_t alignment) {
-  return alignment <= WR_BLOCK_MIN ? wr_sizeclass_of(size) : wr_sizeclass_aligned(size, alignment);
+WR_INLINE unsigned class_of(unsigned shift, size_t size, size_t alignment) {
+  return alignment <= WR_BLOCK_MIN ? wr_sizeclass_of(size)
+                                   : wr_sizeclass_aligned(size, alignment, shift);
 }
 
 /* A block of any kind. *stale: how many of its first bytes may be other than 0. */
 static void *take_any(struct wr_arena *arena, size_t size, size_t alignment, size_t *stale) {
-  if (!is_small(wr_extent_unit(&arena->spans), size, alignment))
+  unsigned shift = arena->spans.shift;
+  if (!is_small(shift, size, alignment))
     return take_payload(arena, wr_bits_max(size, 1), alignment, stale);
-  return take_small(arena, class_of(size, alignment), stale);
+  return take_small(arena, class_of(shift, size, alignment), stale);
 }
 
-/* What a request takes of the limit: a block as large as its class has them, in whole pages. */
+/* What a request takes of the limit: a block as large as its class has them, in whole pages; one
+ * more where blocks do not begin with a page. */
 static size_t needed(const struct wr_arena *arena, size_t size, size_t alignment) {
-  size_t block = wr_bits_max(size, 1);
-  if (is_small(wr_extent_unit(&arena->spans), size, alignment))
-    block = wr_sizeclass_block(class_of(size, alignment));
-  return wr_bits_up(block, arena->source.page);
+  unsigned shift = arena->spans.shift, class;
+  size_t page = arena->source.page;
+  if (!is_small(shift, size, alignment))
+    return wr_bits_up(wr_bits_max(size, 1), page);
+  class = class_of(shift, size, alignment);
+  return wr_bits_up(wr_sizeclass_block(class), page) +
+         (wr_sizeclass_spacing(class, shift) > 0 ? page : 0);
 }
 
 /* What it may take besides, for weir's own structures: the thread's heap, and descriptors. */
@@ -177,22 +184,23 @@ void *wr_alloc_zeroed(struct wr_arena *arena, size_t size) {
   return memset(block, 0, wr_bits_min(stale, size));
 }
 
-/* `unit` is that of the arena. */
-WR_INLINE void *take_aligned(struct wr_arena *arena, size_t unit, size_t alignment, size_t size) {
+/* `shift` is that of the arena. */
+WR_INLINE void *take_aligned(struct wr_arena *arena, unsigned shift, size_t alignment,
+                             size_t size) {
   struct wr_heap *heap = wr_heap_own(arena);
   void *block = NULL;
   size_t stale;
   if (alignment <= WR_BLOCK_MIN)
     block = wr_alloc_quick(heap, size);
-  else if (is_small(unit, size, alignment))
-    block = wr_heap_take(heap, wr_sizeclass_aligned(size, alignment));
+  else if (is_small(shift, size, alignment))
+    block = wr_heap_take(heap, wr_sizeclass_aligned(size, alignment, shift));
   return WR_LIKELY(block != NULL) ? block : take(arena, size, alignment, &stale);
 }
 
 void *wr_alloc_aligned(size_t alignment, size_t size) {
-  return take_aligned(&wr_arena_default, WR_UNIT, alignment, size);
+  return take_aligned(&wr_arena_default, WR_UNIT_SHIFT, alignment, size);
 }
 
 void *wr_alloc_aligned_in(struct wr_arena *arena, size_t alignment, size_t size) {
-  return take_aligned(arena, wr_extent_unit(&arena->spans), alignment, size);
+  return take_aligned(arena, arena->spans.shift, alignment, size);
 }

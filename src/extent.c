@@ -138,7 +138,7 @@ static struct wr_span *peek(const struct wr_spans *spans, const char *address) {
 
 struct wr_span *wr_extent_find(const struct wr_spans *spans, const char *address) {
   struct wr_span *span = peek(spans, address);
-  return span != NULL && span->spans == spans && span->base == address &&
+  return span != NULL && span->spans == spans && wr_extent_base(span) == address &&
                  wr_extent_owner(span) != WR_OWNER_NONE
              ? span
              : NULL;

@@ -47,12 +47,13 @@ struct wr_spans;
  */
 struct wr_span {
   _Atomic(uintptr_t) owner;
-  char *base;             /* a multiple of the unit; constant while the span is in use */
+  char *base;             /* a multiple of the unit; of a slab, its first block, in the first 4 KiB
+                             from there. Constant while the span is in use */
   struct wr_spans *spans; /* constant */
   union {
     struct wr_link doubt; /* retained, while not probed: in wr_spans.doubtful */
     struct {
-      uint64_t inverse;        /* slab: of the odd part of the block size, modulo 2^64 */
+      uint64_t inverse;        /* slab: of the odd part of wr_slab_step, modulo 2^64 */
       _Atomic(uint32_t) count; /* slab: how many blocks are carved */
       uint32_t block;          /* slab: bytes in a block */
     };
@@ -60,7 +61,7 @@ struct wr_span {
   uint32_t units;     /* length of the address range */
   uint8_t kind;       /* the span class it serves, at most the largest that its length does */
   uint8_t class;      /* slab: size class */
-  uint8_t shift;      /* slab: the power of two in the block size */
+  uint8_t shift;      /* slab: the power of two in wr_slab_step */
   bool served;        /* was served from retained memory */
   bool probed;        /* retained: the kernel was asked how far it is resident */
   bool dying;         /* slab: about to go, with blocks that are still in a list */
@@ -81,7 +82,7 @@ struct wr_span {
     };
     struct {                                          /* a slab; guarded by its heap */
       WR_ALIGNED(64) _Atomic(struct wr_block *) free; /* blocks given back, last first */
-      char *start;   /* base again, for the check of a free block */
+      char *start;   /* the first block, for the check of a free one */
       size_t extent; /* bytes from there that hold blocks */
       char *bump;    /* the first block never handed out */
       struct wr_link listed;
@@ -167,6 +168,11 @@ WR_INLINE uint64_t wr_extent_bit(unsigned class) {
 
 WR_INLINE size_t wr_extent_unit(const struct wr_spans *spans) {
   return (size_t)1 << spans->shift;
+}
+
+/* The first byte of a span, which may be a slab. */
+WR_INLINE char *wr_extent_base(const struct wr_span *span) {
+  return (char *)((uintptr_t)span->base & -(uintptr_t)4096);
 }
 
 /* How many units hold `bytes` bytes. */

@@ -17,7 +17,7 @@ static uintptr_t owner_of(const struct wr_span *span) {
 /* Stops the program: `block` is not the start of a live block of `span`, or lies in no span. */
 static WR_COLD _Noreturn void stop(const void *block, const struct wr_span *span) {
   uintptr_t owner = span != NULL ? owner_of(span) : WR_OWNER_NONE;
-  size_t offset = span != NULL ? (uintptr_t)block - (uintptr_t)span->base : 0;
+  size_t offset = span != NULL ? (uintptr_t)block - (uintptr_t)wr_extent_base(span) : 0;
   bool free =
       owner == WR_OWNER_RETAINED || owner == WR_OWNER_LEAVING ||
       (span != NULL && (owner == WR_OWNER_FREE || owner == WR_OWNER_NONE) && span->user == block);

@@ -12,12 +12,14 @@ static size_t check_list(const struct wr_span *slab, const struct wr_block *list
 }
 
 static void check_slab(const struct wr_span *slab, unsigned class, uintptr_t owner) {
-  size_t carved = (size_t)(slab->bump - slab->base) / slab->block;
+  size_t length = (size_t)(slab->bump - slab->start), carved = length / wr_slab_step(slab);
   size_t free = check_list(slab, wr_slab_free(slab), carved);
   wr_check_require(atomic_load_explicit(&slab->owner, memory_order_relaxed) == owner);
   wr_check_require(slab->class == class && slab->block == wr_sizeclass_block(class));
   wr_check_require(slab->rest != NULL || wr_slab_used(slab) + free == carved);
-  wr_check_require(wr_counter_read(&slab->touched) >= (size_t)(slab->bump - slab->base));
+  wr_check_require(length == 0 || wr_counter_read(&slab->touched) >= wr_slab_lead(slab) + length -
+                                                                         wr_slab_step(slab) +
+                                                                         slab->block);
 }
 
 /* The current slab is listed, or has run dry since, or has no blocks at all. */

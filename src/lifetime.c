@@ -211,7 +211,7 @@ static bool is_fit(const void *buffer) {
   if (outer != NULL)
     span = wr_extent_at(&outer->spans, buffer);
   return span == NULL || wr_extent_owner(span) < WR_OWNER_HEAP ||
-         (uintptr_t)buffer - (uintptr_t)span->base >= wr_extent_length(span);
+         (uintptr_t)buffer - (uintptr_t)wr_extent_base(span) >= wr_extent_length(span);
 }
 
 /* Locks a buffer. *alone: it was not locked before, by mlockall or otherwise, so that the lock may

@@ -104,7 +104,7 @@ int wr_report_xml(const struct wr_snapshot *snapshot, wr_text_sink sink, void *c
     if (class->slabs == 0)
       continue;
     wr_text_string(&text, "  <size from=\"");
-    wr_text_number(&text, i == 0 ? 1 : wr_sizeclass_block(i - 1) + 1);
+    wr_text_number(&text, i == 0 || i == WR_SIZECLASS_ALIGNED ? 1 : wr_sizeclass_block(i - 1) + 1);
     wr_text_string(&text, "\" to=\"");
     wr_text_number(&text, class->block);
     wr_text_string(&text, "\" total=\"");

@@ -25,10 +25,17 @@ const uint8_t wr_sizeclass_coarse[WR_BLOCK_MAX / 256 + 1] = {
     0, OF64(1 << 8, 1 << 8), OF64(65 << 8, 1 << 8), OF64(129 << 8, 1 << 8), OF64(193 << 8, 1 << 8),
 };
 
-unsigned wr_sizeclass_aligned(size_t size, size_t alignment) {
-  unsigned class = wr_sizeclass_of(wr_bits_max(size, alignment));
-  /* Ends at the latest at the largest class, a multiple of every alignment that is allowed. */
-  while ((wr_sizeclass_block(class) & (alignment - 1)) != 0)
+unsigned wr_sizeclass_aligned(size_t size, size_t alignment, unsigned shift) {
+  size_t least = wr_bits_max(size, alignment);
+  unsigned class = wr_sizeclass_of(least);
+  /* Ends at the latest at the largest common class, a multiple of every alignment that is allowed.
+   */
+  while ((wr_sizeclass_common_block(class) & (alignment - 1)) != 0)
+    class ++;
+  if (alignment <= WR_SIZECLASS_SPACING || wr_sizeclass_spacing(class, shift) == 0)
+    return class;
+  class = WR_SIZECLASS_ALIGNED;
+  while (wr_sizeclass_block(class) < least)
     class ++;
   return class;
 }

@@ -20,18 +20,19 @@ static uint64_t inverse_of(uint64_t odd) {
 struct wr_span *wr_slab_make(struct wr_spans *spans, unsigned class, struct wr_heap *owner) {
   size_t block = wr_sizeclass_block(class);
   unsigned units = wr_sizeclass_units(class, spans->shift);
+  size_t spacing = wr_sizeclass_spacing(class, spans->shift), step = block + spacing;
   unsigned least = (unsigned)wr_extent_units(spans, block);
-  struct wr_span *slab = wr_span_take_slab(spans, units);
+  struct wr_span *slab = wr_span_take_slab(spans, units, block, spacing);
   /* When memory is short, a slab of one block or a few may still be had. */
   if (slab == NULL && units > least)
-    slab = wr_span_take_slab(spans, least);
+    slab = wr_span_take_slab(spans, least, block, spacing);
   if (slab == NULL)
     return NULL;
   slab->class = (uint8_t) class;
   slab->block = (uint32_t)block;
-  slab->shift = (uint8_t)wr_bits_lowest(block);
-  slab->inverse = inverse_of(block >> slab->shift);
-  slab->extent = wr_extent_length(slab) / block * block;
+  slab->shift = (uint8_t)wr_bits_lowest(step);
+  slab->inverse = inverse_of(step >> slab->shift);
+  slab->extent = (wr_extent_length(slab) - wr_slab_lead(slab) + spacing) / step * step;
   atomic_store_explicit(&slab->count, 0, memory_order_relaxed);
   slab->rest = NULL;
   slab->dying = false;
@@ -48,27 +49,28 @@ struct wr_span *wr_slab_make(struct wr_spans *spans, unsigned class, struct wr_h
 
 bool wr_slab_carve(struct wr_span *slab) {
   size_t page = slab->spans->source->page;
-  size_t from = (size_t)(slab->bump - slab->base);
-  size_t to = from + slab->block, warm;
+  size_t step = wr_slab_step(slab), lead = wr_slab_lead(slab), spacing = step - slab->block;
+  size_t from = (size_t)(slab->bump - slab->start);
+  size_t to = from + step, warm = wr_extent_touched(slab) + spacing;
   struct wr_block *first = (struct wr_block *)slab->bump;
   if (from >= slab->extent)
     return false;
   /* All blocks that end in the page in which the first one ends; and what follows, if the memory
    * was touched in an earlier life of the slab's. */
   if (slab->block <= page / 2)
-    to = wr_bits_up(to, page) / slab->block * slab->block;
-  warm = wr_bits_min(wr_extent_touched(slab), from + CARVE_WARM) / slab->block * slab->block;
+    to = (wr_bits_up(lead + to - spacing, page) + spacing - lead) / step * step;
+  warm = warm > lead ? wr_bits_min(warm - lead, from + CARVE_WARM) / step * step : 0;
   to = wr_bits_min(wr_bits_max(to, warm), slab->extent);
   WR_ASSERT(to > from && wr_slab_free(slab) == NULL);
-  if (!wr_span_touch_slab(slab, wr_bits_min(wr_bits_up(to, page), wr_extent_length(slab))))
+  if (!wr_span_touch_slab(slab, wr_bits_up(lead + to - spacing, page)))
     return false;
-  for (size_t at = from; at < to; at += slab->block) {
-    struct wr_block *block = (struct wr_block *)(slab->base + at);
-    block->next = at + slab->block < to ? (struct wr_block *)(slab->base + at + slab->block) : NULL;
+  for (size_t at = from; at < to; at += step) {
+    struct wr_block *block = (struct wr_block *)(slab->start + at);
+    block->next = at + step < to ? (struct wr_block *)(slab->start + at + step) : NULL;
     block->mark = wr_slab_mark(slab, block);
   }
-  slab->bump = slab->base + to;
-  atomic_store_explicit(&slab->count, (uint32_t)(to / slab->block), memory_order_relaxed);
+  slab->bump = slab->start + to;
+  atomic_store_explicit(&slab->count, (uint32_t)(to / step), memory_order_relaxed);
   wr_slab_set_free(slab, first);
   return true;
 }
@@ -81,7 +83,7 @@ void wr_slab_verify(const struct wr_span *slab) {
 
 static bool is_listed(const struct wr_span *slab, const struct wr_block *list,
                       const void *address) {
-  size_t length = slab->extent / slab->block;
+  size_t length = slab->extent / wr_slab_step(slab);
   /* A list that was overwritten may run in a circle; it is no longer than the slab. */
   for (size_t i = 0; i < length && list != NULL && list != WR_SLAB_CLOSED; i++) {
     if (list == address)
@@ -119,7 +121,7 @@ bool wr_slab_steal(struct wr_span *slab) {
 
 bool wr_slab_purge(struct wr_span *slab, bool ask) {
   bool taken = !ask || wr_span_purge_slab(slab);
-  slab->bump = slab->base;
+  slab->bump = slab->start;
   atomic_store_explicit(&slab->count, 0, memory_order_relaxed);
   wr_slab_set_free(slab, NULL);
   return taken;

@@ -35,8 +35,8 @@ WR_INLINE uintptr_t wr_slab_mark(const struct wr_span *slab, const void *block) 
 
 /*
  * Whether `address` is that of a carved block of the slab. A multiplication by the inverse of the
- * odd part of the block size and a rotation by its power of two map exactly the multiples of the
- * block size to their quotients, modulo 2^64 (Granlund and Montgomery, PLDI 1994, section 9).
+ * odd part of the step and a rotation by its power of two map exactly the multiples of the step to
+ * their quotients, modulo 2^64 (Granlund and Montgomery, PLDI 1994, section 9).
  */
 WR_INLINE bool wr_slab_holds(const struct wr_span *slab, const void *address) {
   uint64_t offset = (uint64_t)((uintptr_t)address - (uintptr_t)slab->base);
@@ -114,6 +114,16 @@ WR_INLINE bool wr_slab_is_marked(const struct wr_span *slab, const void *address
   return WR_UNLIKELY(((const struct wr_block *)address)->mark == wr_slab_mark(slab, address));
 }
 
+/* The bytes from one block of the slab to the next. */
+WR_INLINE size_t wr_slab_step(const struct wr_span *slab) {
+  return slab->block + wr_sizeclass_spacing(slab->class, slab->spans->shift);
+}
+
+/* The bytes before the first block. */
+WR_INLINE size_t wr_slab_lead(const struct wr_span *slab) {
+  return (uintptr_t)slab->base & (uintptr_t)4095;
+}
+
 /* Makes a slab of `class` for `owner`. No block is carved. NULL when memory is out. */
 struct wr_span *wr_slab_make(struct wr_spans *spans, unsigned class, struct wr_heap *owner);
 
@@ -124,12 +134,13 @@ bool wr_slab_carve(struct wr_span *slab);
 
 /* Whether all blocks are carved. */
 WR_INLINE bool wr_slab_is_carved(const struct wr_span *slab) {
-  return (size_t)(slab->bump - slab->base) >= slab->extent;
+  return (size_t)(slab->bump - slab->start) >= slab->extent;
 }
 
 /* How many bytes of a block that is not carved yet may be other than 0, its link and mark apart. */
 WR_INLINE size_t wr_slab_stale(const struct wr_span *slab, const void *block) {
-  size_t from = (size_t)((const char *)block - slab->base), touched = wr_extent_touched(slab);
+  size_t from = (size_t)((const char *)block - wr_extent_base(slab));
+  size_t touched = wr_extent_touched(slab);
   return touched > from ? touched - from : 0;
 }
 

@@ -10,7 +10,9 @@ static void visit_slab(struct wr_snapshot *snapshot, const struct wr_span *slab)
   weir_class_stats_t *class = &snapshot->classes[slab->class];
   size_t used = wr_slab_used(slab);
   size_t touched = wr_counter_read(&slab->touched);
-  size_t room = wr_bits_min(touched, slab->extent) / slab->block;
+  size_t step = wr_slab_step(slab), lead = wr_slab_lead(slab);
+  size_t end = wr_bits_max(touched + step - slab->block, lead);
+  size_t room = wr_bits_min(end - lead, slab->extent) / step;
   size_t bytes = used * slab->block;
   class->slabs++;
   class->live += used;

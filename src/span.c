@@ -118,15 +118,6 @@ static WR_COLD struct wr_span *refuse(struct wr_spans *spans, struct wr_span *sp
   return NULL;
 }
 
-/* Where in its first page a payload begins whose last page has so many bytes left. Descriptors that
- * follow one another, as those of buffers that are live at once will, are far apart in this: 39 is
- * 64 times the golden ratio. */
-WR_INLINE size_t skew_of(const struct wr_span *span, size_t left) {
-  size_t places = wr_bits_min(left, 4096) / WR_SPAN_SKEW;
-  size_t turn = (uintptr_t)span / sizeof *span * 39 % 64;
-  return places > 0 ? (turn * places / 64 + 1) * WR_SPAN_SKEW : 0;
-}
-
 WR_HOT struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t alignment,
                                     size_t *stale) {
   size_t page = spans->page;
@@ -140,7 +131,7 @@ WR_HOT struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t 
   if (span == NULL)
     return NULL;
   if (WR_LIKELY(alignment <= WR_SPAN_SKEW)) {
-    lead = skew_of(span, length - size);
+    lead = wr_span_skew(span, length - size);
     usable -= lead;
   } else {
     lead = -(uintptr_t)span->base & (alignment - 1);
@@ -166,7 +157,20 @@ WR_HOT struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t 
   return span;
 }
 
-struct wr_span *wr_span_take_slab(struct wr_spans *spans, unsigned units) {
+/* Where in its span the first block of a slab begins. Behind the last one there need be no space.
+ * A slab of many blocks does with one less, if it could begin in a few places only. */
+static size_t lead_of(const struct wr_span *span, size_t block, size_t spacing) {
+  size_t length = wr_extent_length(span) + spacing, step = block + spacing;
+  size_t left = length % step;
+  if (spacing == 0)
+    return 0;
+  if (left < 16 * WR_SPAN_SKEW && length >= 8 * step)
+    left += step;
+  return wr_span_skew(span, wr_bits_min(left, 4095));
+}
+
+struct wr_span *wr_span_take_slab(struct wr_spans *spans, unsigned units, size_t block,
+                                  size_t spacing) {
   struct wr_span *span = obtain(spans, units);
   if (span == NULL)
     return NULL;
@@ -179,6 +183,7 @@ struct wr_span *wr_span_take_slab(struct wr_spans *spans, unsigned units) {
   /* A slab knows only of what is touched. */
   wr_counter_set(&span->touched, span->dirty);
   wr_counter_add(&spans->slab_active, span->dirty);
+  span->base += lead_of(span, block, spacing);
   wr_lock_give(&spans->lock);
   return span;
 }
@@ -235,6 +240,7 @@ void wr_span_give_slab(struct wr_span *span) {
   struct wr_spans *spans = span->spans;
   wr_lock_take(&spans->lock);
   wr_extent_set_owner(span, WR_OWNER_LEAVING);
+  span->base = wr_extent_base(span);
   span->user = NULL;
   span->dirty = wr_extent_touched(span);
   /* Slabs are touched page by page, so what is known of them is exact. */
@@ -253,7 +259,8 @@ bool wr_span_purge_slab(struct wr_span *span) {
   if (bytes == 0)
     return true;
   wr_keep_begin_giving(spans);
-  taken = wr_keep_count_purge(spans, bytes, wr_source_purge(spans->source, span->base, bytes));
+  taken = wr_keep_count_purge(spans, bytes,
+                              wr_source_purge(spans->source, wr_extent_base(span), bytes));
   if (taken) {
     wr_counter_set(&span->touched, 0);
     wr_counter_sub(&spans->slab_active, bytes);
@@ -410,6 +417,7 @@ void wr_spans_reset(struct wr_spans *spans) {
 
 /* In the fields of payloads, whatever the span was: nobody looks at it any more. */
 static void begin_run(struct wr_span *span) {
+  span->base = wr_extent_base(span);
   span->usable = wr_extent_length(span);
   span->user = span->base;
 }

@@ -12,12 +12,19 @@
 
 /*
  * A payload begins at a multiple of this in its first page, behind a part of what its last page
- * would have left over, so that it costs no memory; and each span's elsewhere. Some processors copy
- * by `rep movsb`, as libc and the kernel do, up to fifteen times slower when the target's place in
- * its page is up to 32 bytes behind the source's: as when a message with a short header is copied
- * from or to a buffer, and both begin with a page.
+ * would have left over, so that it costs no memory; and each span's elsewhere, as the blocks of
+ * slabs do (wr_sizeclass_spacing, which says why).
  */
 #define WR_SPAN_SKEW ((size_t)64)
+
+/* Where a span that has `left` bytes to spare may begin: a multiple of WR_SPAN_SKEW, at most `left`
+ * and at most 4 KiB. Descriptors that follow one another, as those of buffers that are live at once
+ * will, are far apart in this: 39 is 64 times the golden ratio. */
+WR_INLINE size_t wr_span_skew(const struct wr_span *span, size_t left) {
+  size_t places = wr_bits_min(left, 4096) / WR_SPAN_SKEW;
+  size_t turn = (uintptr_t)span / sizeof *span * 39 % 64;
+  return places > 0 ? (turn * places / 64 + 1) * WR_SPAN_SKEW : 0;
+}
 
 /* The largest payload. */
 #define WR_SPAN_MAX ((size_t)1 << (sizeof(size_t) == 8 ? 46 : 30))
@@ -38,9 +45,12 @@ struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t alignme
  * thread has given it back. Gives the excess over the mark back to the kernel before it returns. */
 bool wr_span_give(struct wr_span *span, const void *user);
 
-/* Takes a span of at least `units` units for a slab, recorded for each unit. The caller fills the
- * slab's fields in and then sets the owner, with release. */
-struct wr_span *wr_span_take_slab(struct wr_spans *spans, unsigned units);
+/* Takes a span of at least `units` units for a slab, recorded for each unit. Where blocks lie
+ * `spacing` bytes apart, the first one begins behind a part of what they leave over, each span's
+ * elsewhere; with no spacing, at the span's first byte. The caller fills the slab's fields in and
+ * then sets the owner, with release. */
+struct wr_span *wr_span_take_slab(struct wr_spans *spans, unsigned units, size_t block,
+                                  size_t spacing);
 /* Gives a slab's span back, with wr_span.touched up to date. The excess over the mark stays until
  * the caller has given up its own locks and calls wr_keep_settle. */
 void wr_span_give_slab(struct wr_span *span);

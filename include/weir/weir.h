@@ -132,8 +132,9 @@ typedef struct {
  */
 void weir_stats(weir_stats_t *stats, size_t size);
 
-/** Fill up to `count` entries of `classes`, smallest block first; returns how many classes there
- * are. Locks and time as weir_stats. */
+/** Fill up to `count` entries of `classes`, those of common blocks first, then those of
+ * aligned ones, from the smallest block on; returns how many classes there are. Locks and time as
+ * weir_stats. */
 size_t weir_class_stats(weir_class_stats_t *classes, size_t count);
 
 typedef enum { WEIR_TEXT = 0, WEIR_JSON = 1 } weir_format_t;

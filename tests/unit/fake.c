@@ -314,7 +314,7 @@ void fake_give(struct wr_span *span) {
 }
 
 struct wr_span *fake_slab(struct wr_spans *spans, unsigned units) {
-  struct wr_span *slab = wr_span_take_slab(spans, units);
+  struct wr_span *slab = wr_span_take_slab(spans, units, 64, 0);
   if (slab != NULL)
     atomic_store_explicit(&slab->owner, FAKE_OWNER, memory_order_release);
   return slab;
