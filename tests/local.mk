@@ -6,7 +6,7 @@
 #   quick_tests   enough for make distcheck, which is about what is in the distribution
 
 core_tests =
-quick_tests = $(core_tests) $(style_tests)
+quick_tests = $(style_tests) tests/api/test_arena tests/stress/stress
 
 # run.sh knows how each kind is run; a test that hangs is stopped and has failed.
 run_test = timeout -k 10 600 env PRELOAD=$(abs_builddir)/.libs/libweir_malloc.so \

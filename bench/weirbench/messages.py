@@ -64,6 +64,7 @@ def roundtrip():
     for size in (64, 256 * KIB, 4 * MIB, 8 * MIB):
         cells += [one(size, 10, 20), one(size, 50 if size > 4 * MIB else 200, 200)]
     cells.append(one(MIB, 200, 400, transport="unix"))
+    cells += [one(size, 0, 4000) for size in (4 * KIB, 16 * KIB, 60 * KIB)]
     cells += [one(MIB, hz, messages, program="roundtrip.py")
               for hz, messages in ((10, 20), (200, 400))]
     return cells
