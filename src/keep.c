@@ -81,13 +81,14 @@ WR_HOT void wr_keep_add(struct wr_spans *spans, struct wr_span *span) {
   wr_retain_add(&spans->retain, &span->member, wr_extent_touched(span), span->served);
 }
 
-/* The smallest span that is somewhat larger than `units` units and that nothing has come back for
- * yet, or NULL. Only the one freed last of each class is looked at. */
+/* The smallest span that is somewhat larger than `units` units, or NULL: one that nothing has come
+ * back for yet, or where classes lend, any. Only the one freed last of each class is looked at. */
 static struct wr_span *find_larger(struct wr_spans *spans, unsigned class, size_t units) {
   /* What is too much is lost while the span is in use; but where spans keep their class, a span
    * that is split never serves its old one again. Below a limit and in a buffer, what is lost is
    * missed. */
   bool tight = spans->retain.loose || spans->limit != SIZE_MAX || spans->range != NULL;
+  bool lend = wr_retain_lends(&spans->retain);
   size_t most = tight ? units + units / 8 : 2 * units - 1;
   for (;;) {
     struct wr_span *span;
@@ -97,7 +98,7 @@ static struct wr_span *find_larger(struct wr_spans *spans, unsigned class, size_
     span = WR_SPAN_OF_LINK(spans->retained[class].front);
     if (span->units > most)
       return NULL;
-    if (wr_retain_is_once(&spans->retain, &span->member))
+    if (lend || wr_retain_is_once(&spans->retain, &span->member))
       return span;
   }
 }
@@ -115,11 +116,15 @@ static struct wr_span *serve(struct wr_spans *spans, struct wr_span *span) {
 WR_HOT struct wr_span *wr_keep_take(struct wr_spans *spans, unsigned class, size_t units) {
   struct wr_link *last = spans->retained[class].front;
   struct wr_span *span = last != NULL ? WR_SPAN_OF_LINK(last) : find_larger(spans, class, units);
+  bool lent;
   if (span == NULL)
     return NULL;
+  lent = last == NULL && !wr_retain_is_once(&spans->retain, &span->member);
   serve(spans, span);
-  /* A larger one belongs to this class from now on, so that the span freed last is found first. */
-  span->kind = (uint8_t) class;
+  /* A larger one belongs to this class from now on, so that the span freed last is found first; but
+   * one that is lent returns to its own. */
+  if (!lent)
+    span->kind = (uint8_t) class;
   return span;
 }
 

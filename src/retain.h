@@ -12,9 +12,13 @@
  * set displaces an old one after one miss.
  *
  * That a reused span keeps its class is what makes a loop of equal requests find all its memory
- * again. Where hardly two requests are alike, the classes together want more than the mark allows,
- * and what one class gives up another misses. When memory is given up and missed by turns, the
- * policy is loose: spans do not keep their class, and `once` has them all. A burst that is given up
+ * again, whatever others do meanwhile. Where hardly two requests are alike, each of many classes
+ * keeps some, and what is kept grows far over what is ever used at once. From half of the mark on,
+ * a class that has none left borrows a larger one's. So each miss still adds a span to the class
+ * that had too few, and there is an end to that.
+ *
+ * If the classes together want more than the mark allows all the same, what one class gives up
+ * another misses. When memory is given up and missed by turns, the policy is loose: spans do not keep their class, and `once` has them all. A burst that is given up
  * at the end and missed when the next begins does not count for much: it is missed many times in a
  * row.
  */
@@ -115,6 +119,11 @@ WR_INLINE void wr_retain_remove(struct wr_retain *retain, struct wr_retain_membe
 WR_INLINE size_t wr_retain_excess(const struct wr_retain *retain, size_t target) {
   size_t total = wr_counter_read(&retain->total);
   return total > target ? total - target : 0;
+}
+
+/* Whether a class without a span may use a larger reused one, which stays its own class's. */
+WR_INLINE bool wr_retain_lends(const struct wr_retain *retain) {
+  return wr_counter_read(&retain->total) > wr_counter_read(&retain->mark) / 2;
 }
 
 /* The member to give up next, or NULL. */

@@ -155,6 +155,67 @@ START_TEST(a_new_working_set_displaces_the_old_one) {
 }
 END_TEST
 
+/* Takes and gives a span twice, so that it is one that is come back for. */
+static struct wr_span *use_twice(size_t size) {
+  struct wr_span *span = take(size);
+  fake_give(span);
+  ck_assert_ptr_eq(take(size), span);
+  fake_give(span);
+  return span;
+}
+
+START_TEST(from_half_of_the_mark_on_classes_lend) {
+  struct wr_span *large, *middle, *small;
+  uint64_t commits;
+  begin(4096, 12 * MIB);
+  /* Below that, what is come back for is its own class's. */
+  large = use_twice(3 * MIB);
+  middle = use_twice(5 * MIB / 2);
+  small = use_twice(5 * MIB / 4);
+  ck_assert(middle != large && small != middle);
+  ck_assert_uint_gt(retained(), 6 * MIB);
+  commits = wr_counter_read(&spans->fresh_commits);
+  for (int i = 0; i < 3; i++) {
+    /* The smallest that is large enough. */
+    struct wr_span *borrowed = take(2 * MIB);
+    ck_assert_ptr_eq(borrowed, middle);
+    fake_give(borrowed);
+    /* It is its own class's still. */
+    ck_assert_ptr_eq(take(5 * MIB / 2), middle);
+    fake_give(middle);
+  }
+  ck_assert_uint_eq(wr_counter_read(&spans->fresh_commits), commits);
+  /* None that is twice as long. */
+  ck_assert_ptr_ne(take(MIB / 2), small);
+  ck_assert_uint_eq(wr_counter_read(&spans->fresh_commits), commits + 1);
+}
+END_TEST
+
+/* Buffers of which hardly two have one length, as those of a stream that is read in pieces: all
+ * classes together would want twice the mark, for what is never more than three blocks at once. */
+START_TEST(blocks_of_any_length_settle_below_the_mark) {
+  enum { LIVE = 3, TURNS = 20000 };
+  struct wr_span *live[LIVE] = {NULL};
+  uint64_t state = 7, commits = 0;
+  size_t stale;
+  begin(4096, 16 * MIB);
+  for (int i = 0; i < TURNS; i++) {
+    size_t at = unit_below(&state, LIVE);
+    size_t size = 65537 + unit_below(&state, MIB - 65536);
+    if (live[at] != NULL)
+      ck_assert(wr_span_give(live[at], live[at]->user));
+    live[at] = wr_span_take(spans, size, 1, &stale);
+    ck_assert_ptr_nonnull(live[at]);
+    fake_touch(live[at]->user, size);
+    if (i == TURNS / 2)
+      commits = wr_counter_read(&spans->fresh_commits);
+  }
+  wr_span_check(spans);
+  ck_assert_uint_eq(wr_counter_read(&spans->fresh_commits), commits);
+  ck_assert_uint_eq(wr_counter_read(&spans->purges), 0);
+}
+END_TEST
+
 START_TEST(what_was_never_used_evicts_nothing) {
   struct wr_span *hot[4], *big;
   size_t purges;
@@ -453,7 +514,8 @@ UNIT_SUITE(keep, what_is_refused_is_tried_less_and_less,
            room_below_the_limit_costs_no_more_than_is_wanted, the_mark_is_kept_exactly,
            a_mark_that_is_no_multiple_of_a_page, the_coldest_goes_first_and_only_as_much_as_needed,
            the_peak_counts_what_is_about_to_go, a_burst_leaves_what_a_loop_comes_back_for,
-           a_new_working_set_displaces_the_old_one, what_was_never_used_evicts_nothing,
+           a_new_working_set_displaces_the_old_one, from_half_of_the_mark_on_classes_lend,
+           blocks_of_any_length_settle_below_the_mark, what_was_never_used_evicts_nothing,
            what_cannot_be_asked_about_counts_as_used, a_refused_purge_loses_nothing,
            after_a_refusal_the_others_get_their_turn, reduce_tells_how_much_left,
            a_lower_mark_takes_effect_at_once_a_higher_one_from_then_on,
