@@ -18,9 +18,9 @@
  * that had too few, and there is an end to that.
  *
  * If the classes together want more than the mark allows all the same, what one class gives up
- * another misses. When memory is given up and missed by turns, the policy is loose: spans do not keep their class, and `once` has them all. A burst that is given up
- * at the end and missed when the next begins does not count for much: it is missed many times in a
- * row.
+ * another misses. When memory is given up and missed by turns, the policy is loose: spans do not
+ * keep their class, and `once` has them all. A burst that is given up at the end and missed when
+ * the next begins does not count for much: it is missed many times in a row.
  */
 #ifndef WR_RETAIN_H
 #define WR_RETAIN_H
