@@ -316,6 +316,12 @@ static int map_length(struct wr_spans *spans, size_t length, void **address) {
   return wr_source_map(spans->source, hint, length, wr_extent_unit(spans), address);
 }
 
+/* Undoes a mapping that nobody has used. */
+static void unmap_unused(const struct wr_spans *spans, void *address, size_t length) {
+  if (wr_source_unmap(spans->source, address, length) == 0 && spans->mortal)
+    wr_place_give(address, length);
+}
+
 static bool map(struct wr_spans *spans, size_t *length, void **address) {
   size_t eighth = wr_bits_down(wr_counter_read(&spans->mapped) / 8, wr_extent_unit(spans));
   size_t step = wr_bits_min(wr_bits_max(eighth, STEP_MIN), STEP_MAX);
@@ -324,7 +330,7 @@ static bool map(struct wr_spans *spans, size_t *length, void **address) {
   else if (map_length(spans, *length, address) != 0)
     return false;
   if (spans->range == NULL && !wr_pagemap_cover(spans->map_meta, *address, *length)) {
-    (void)wr_source_unmap(spans->source, *address, *length);
+    unmap_unused(spans, *address, *length);
     return false;
   }
   spans->end = (char *)*address + *length;
@@ -352,6 +358,6 @@ bool wr_extent_grow(struct wr_spans *spans, size_t units, bool all) {
   }
   wr_lock_give(&spans->lock);
   if (span == NULL)
-    (void)wr_source_unmap(spans->source, address, length);
+    unmap_unused(spans, address, length);
   return true;
 }

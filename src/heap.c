@@ -269,8 +269,7 @@ static struct wr_span *find_listed(struct wr_heap *heap, unsigned class, size_t 
   return NULL;
 }
 
-/* A listed slab with a free block that a class without one of its own may be a guest of, or NULL.
- * Owner. */
+/* A listed slab with a free block that a class without one may be a guest of, or NULL. Owner. */
 static struct wr_span *find_host(struct wr_heap *heap, unsigned guest) {
   for (unsigned host = guest + 1; host <= guest + GUESTS && host < WR_CLASSES; host++) {
     struct wr_span *slab = wr_heap_current(heap, host);
@@ -303,15 +302,15 @@ static struct wr_span *find_slab(struct wr_heap *heap, unsigned class, size_t *s
     return slab;
   }
   slab = wr_slab_make(&heap->arena->spans, class, heap);
-  if (slab == NULL)
-    return NULL;
-  if (!carve(slab, stale)) {
-    wr_slab_retire(slab);
-    return NULL;
+  if (slab != NULL && carve(slab, stale)) {
+    heap->served |= (uint64_t)1 << class;
+    wr_list_add_front(&heap->listed[class], &slab->listed);
+    return slab;
   }
-  heap->served |= (uint64_t)1 << class;
-  wr_list_add_front(&heap->listed[class], &slab->listed);
-  return slab;
+  if (slab != NULL)
+    wr_slab_retire(slab);
+  /* Rather than none, a block of a larger class. */
+  return served ? find_host(heap, class) : NULL;
 }
 
 WR_HOT WR_NOINLINE void *wr_heap_refill(struct wr_heap *heap, unsigned class, size_t *stale) {

@@ -6,6 +6,7 @@
 #include "extent.h"
 
 #include "fake.h"
+#include "place.h"
 #include "span.h"
 #include "unit.h"
 
@@ -171,7 +172,41 @@ START_TEST(without_memory_nothing_is_lost) {
 }
 END_TEST
 
+/* A place that is lost each time would in the end leave none to the arenas that come after. */
+START_TEST(what_comes_to_nothing_gives_its_place_back) {
+  const size_t gibibyte = (size_t)1 << 30, zone = gibibyte / 4;
+  for (int way = 0; way < 3; way++) {
+    struct wr_meta none = {.source = NULL};
+    uintptr_t inside;
+    size_t before;
+    begin();
+    /* The first part of the page map is there without memory of its own. */
+    ck_assert(wr_extent_grow(spans, 4, true));
+    (void)take(4);
+    before = mapped();
+    none.source = spans->source;
+    spans->map_meta = &none;
+    spans->mortal = true;
+    inside = wr_bits_up((uintptr_t)spans->end, gibibyte);
+    wr_place_init((void *)inside);
+    if (way == 0)
+      /* There is memory for the range, but none for its part of the page map. */
+      fake_fail(FAKE_MAP, 2, SIZE_MAX);
+    if (way == 1)
+      fake_fail(FAKE_MAP, 1, SIZE_MAX);
+    if (way == 2) {
+      spans->spare = (struct wr_list){NULL, NULL};
+      wr_counter_set(&spans->spares, 0);
+    }
+    ck_assert(wr_extent_grow(spans, 100, true) == (way == 2));
+    ck_assert_uint_eq(mapped(), before);
+    ck_assert_ptr_eq(wr_place_take(zone), (void *)(inside + gibibyte - zone));
+    wr_place_give((void *)(inside + gibibyte - zone), zone);
+  }
+}
+END_TEST
+
 UNIT_SUITE(extent, what_is_mapped_is_free_and_whole, only_what_is_missing_is_mapped,
            neighbours_are_joined_in_any_order, a_cut_shares_out_what_is_touched_and_dirty,
            free_ranges_are_unmapped_from_a_length_on, without_address_space_free_ranges_make_room,
-           without_memory_nothing_is_lost)
+           without_memory_nothing_is_lost, what_comes_to_nothing_gives_its_place_back)

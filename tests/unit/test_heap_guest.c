@@ -98,6 +98,30 @@ START_TEST(a_full_slab_has_no_guests) {
 }
 END_TEST
 
+START_TEST(where_memory_is_out_a_class_with_slabs_is_a_guest_too) {
+  unsigned host = wr_sizeclass_of(1024), guest = wr_sizeclass_of(640);
+  void *first, *block;
+  begin(64 * MIB);
+  first = take(host);
+  do
+    block = take(guest);
+  while (class_of(block) == host);
+  while (wr_slab_free(slab_of(block)) != NULL)
+    ck_assert_uint_eq(class_of(take(guest)), guest);
+  arena->spans.limit = wr_extent_committed(&arena->spans);
+  ck_assert_ptr_null(wr_heap_refill(heap, guest, &stale));
+  wr_free_give(first);
+  ck_assert_ptr_eq(take(guest), first);
+  ck_assert_ptr_null(wr_heap_refill(heap, guest, &stale));
+  check();
+  /* Its own have not been forgotten for that. */
+  wr_free_give(block);
+  ck_assert_ptr_eq(take(guest), block);
+  check();
+}
+END_TEST
+
 UNIT_SUITE(heap_guest, few_blocks_of_many_sizes_share_slabs,
            a_guest_gets_a_slab_of_its_own_when_its_hosts_have_no_block,
-           a_slab_that_goes_is_no_longer_its_guests, a_full_slab_has_no_guests)
+           a_slab_that_goes_is_no_longer_its_guests, a_full_slab_has_no_guests,
+           where_memory_is_out_a_class_with_slabs_is_a_guest_too)

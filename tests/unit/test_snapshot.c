@@ -117,6 +117,7 @@ START_TEST(slabs_live_and_fragmented) {
     for (int i = 0; i < 3; i++)
       block[i] = take(class);
     slab = wr_pagemap_find(block[0]);
+    ck_assert_ptr_nonnull(slab);
     touched = wr_counter_read(&slab->touched);
     room = 0;
     while (wr_slab_lead(slab) + room * wr_slab_step(slab) + size <= touched)
