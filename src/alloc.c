@@ -13,6 +13,8 @@
 /* How often a request below the limit is tried while other threads take what was given up for it.
  */
 #define LIMIT_TRIES 64
+/* How often the heaps are looked at for empty slabs, while other threads empty some. */
+#define LIMIT_ROUNDS 8
 
 WR_COLD void *wr_alloc_refuse(struct wr_arena *arena, size_t why) {
   wr_counter_add(&arena->out_of_memory, 1);
@@ -88,8 +90,22 @@ static bool is_limited(struct wr_arena *arena, size_t size, size_t alignment) {
   return !allowed;
 }
 
-/* As take_any for an arena with a limit, when that has failed: gives up as much of what is free as
- * is wanted, and nothing if all of it would not do. *limited: that was the reason. */
+/* Gives up as much of what is free as makes `bytes` fit below the limit, and nothing if all of it
+ * would not do. Whether it did. */
+static bool make_room(struct wr_arena *arena, size_t bytes) {
+  int rounds = wr_counter_read(&arena->heap_count) > 1 ? LIMIT_ROUNDS : 1;
+  bool room = wr_keep_make_room(&arena->spans, bytes);
+  for (int round = 0; !room && round < rounds; round++) {
+    /* The heaps may have empty slabs. A heap that had none may have some by the time the others
+     * have been looked at, and its thread what those gave. */
+    (void)wr_heap_trim_all(arena, SIZE_MAX);
+    room = wr_keep_make_room(&arena->spans, bytes);
+  }
+  return room;
+}
+
+/* As take_any for an arena with a limit, when that has failed: with what is free given up for it.
+ * *limited: that was the reason. */
 static void *take_below_limit(struct wr_arena *arena, size_t size, size_t alignment, size_t *stale,
                               bool *limited) {
   size_t bytes = needed(arena, size, alignment);
@@ -97,12 +113,7 @@ static void *take_below_limit(struct wr_arena *arena, size_t size, size_t alignm
   bool room = true;
   /* Other threads may be faster. */
   for (int tries = 0; block == NULL && room && tries < LIMIT_TRIES; tries++) {
-    room = wr_keep_make_room(&arena->spans, bytes);
-    if (!room) {
-      /* The heaps may have empty slabs. */
-      (void)wr_heap_trim_all(arena, SIZE_MAX);
-      room = wr_keep_make_room(&arena->spans, bytes);
-    }
+    room = make_room(arena, bytes);
     if (room)
       block = take_any(arena, size, alignment, stale);
     if (tries == 0 && block == NULL)

@@ -536,6 +536,7 @@ void wr_heap_help(struct wr_heap *heap) {
 }
 
 void wr_heap_trim(struct wr_heap *heap) {
+  struct wr_spans *spans = &heap->arena->spans;
   struct wr_list stolen = {NULL, NULL};
   bool theirs, ask = true;
   wr_heap_help(heap);
@@ -547,12 +548,18 @@ void wr_heap_trim(struct wr_heap *heap) {
     release_empty(heap, class, theirs, &stolen);
   if (!theirs)
     release_rest(heap);
+  /* From here on nobody finds the stolen slabs, so who needs their memory has to wait for it. */
+  if (!wr_list_is_empty(&stolen))
+    wr_keep_begin_giving(spans);
   wr_lock_give(&heap->lock);
-  wr_keep_settle(&heap->arena->spans);
 
-  /* Where the kernel refuses one, the others are as good as refused. */
-  for (struct wr_link *link = stolen.front; link != NULL; link = link->older)
-    ask = wr_slab_purge(WR_SLAB_OF_LINK(link), ask) && ask;
+  if (!wr_list_is_empty(&stolen)) {
+    /* Where the kernel refuses one, the others are as good as refused. */
+    for (struct wr_link *link = stolen.front; link != NULL; link = link->older)
+      ask = wr_slab_purge(WR_SLAB_OF_LINK(link), ask) && ask;
+    wr_keep_end_giving(spans);
+  }
+  wr_keep_settle(spans);
   wr_lock_take(&heap->lock);
   while (!wr_list_is_empty(&stolen)) {
     struct wr_span *slab = WR_SLAB_OF_LINK(stolen.front);

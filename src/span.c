@@ -258,14 +258,12 @@ bool wr_span_purge_slab(struct wr_span *span) {
   bool taken;
   if (bytes == 0)
     return true;
-  wr_keep_begin_giving(spans);
   taken = wr_keep_count_purge(spans, bytes,
                               wr_source_purge(spans->source, wr_extent_base(span), bytes));
   if (taken) {
     wr_counter_set(&span->touched, 0);
     wr_counter_sub(&spans->slab_active, bytes);
   }
-  wr_keep_end_giving(spans);
   return taken;
 }
 

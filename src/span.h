@@ -55,7 +55,7 @@ struct wr_span *wr_span_take_slab(struct wr_spans *spans, unsigned units, size_t
  * the caller has given up its own locks and calls wr_keep_settle. */
 void wr_span_give_slab(struct wr_span *span);
 /* Gives the memory of a slab without blocks back to the kernel; the span stays in use. False if the
- * kernel refused. */
+ * kernel refused. With what wr_keep_begin_giving takes. */
 bool wr_span_purge_slab(struct wr_span *span);
 /* Notes that a slab's memory is touched up to `end` bytes from its base; false, and nothing is
  * noted, when the limit does not allow that. */

@@ -566,6 +566,48 @@ START_TEST(below_the_limit_nothing_is_refused_while_another_gives_back) {
 }
 END_TEST
 
+/* The same with slabs: what three threads hold is at most two thirds of the limit, but each keeps
+ * empty slabs that another takes away when it needs the room. A thread that finds none to take,
+ * because another has just taken them, must wait until their memory has gone; and one whose look at
+ * a heap came a moment too early must look again. */
+enum { SLAB_THREADS = 3, SLAB_TURNS = 4000, SLAB_BYTES = 400 << 10, SLAB_LEAST = 256 };
+
+static void *take_slabs(void *argument) {
+  uint64_t state = (uint64_t)(uintptr_t)&state;
+  size_t refused = 0;
+
+  for (int turn = 0; turn < SLAB_TURNS; turn++) {
+    size_t size = (size_t)SLAB_LEAST << next_random(&state) % 8, count;
+    void *block[SLAB_BYTES / SLAB_LEAST];
+
+    for (count = 0; count * size < SLAB_BYTES; count++) {
+      block[count] = weir_arena_alloc(argument, size);
+      refused += block[count] == NULL;
+    }
+    while (count > 0)
+      weir_arena_free(argument, block[--count]);
+  }
+  return (void *)refused;
+}
+
+START_TEST(slabs_that_another_gives_back_are_waited_for) {
+  weir_arena_t *arena = make(WEIR_RETAIN_UNLIMITED, 2 * MIB, 0);
+  pthread_t threads[SLAB_THREADS];
+  size_t i, refused = 0;
+
+  for (i = 0; i < SLAB_THREADS; i++)
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, take_slabs, arena), 0);
+  for (i = 0; i < SLAB_THREADS; i++) {
+    void *result;
+    pthread_join(threads[i], &result);
+    refused += (size_t)result;
+  }
+  ck_assert_uint_eq(refused, 0);
+  ck_assert_uint_le(now(arena).peak_committed, 2 * MIB);
+  weir_arena_destroy(arena);
+}
+END_TEST
+
 static Suite *limit_suite(void) {
   Suite *suite = suite_create("arena_limit");
   TCase *tests = tcase_create("marks and limits");
@@ -589,6 +631,7 @@ static Suite *limit_suite(void) {
   tcase_add_test(tests, what_others_freed_is_given_up);
   tcase_add_loop_test(tests, the_limit_holds_with_threads, 0, 3);
   tcase_add_test(tests, below_the_limit_nothing_is_refused_while_another_gives_back);
+  tcase_add_test(tests, slabs_that_another_gives_back_are_waited_for);
   suite_add_tcase(suite, tests);
   return suite;
 }
