@@ -58,14 +58,20 @@ struct wr_span {
       uint32_t block;          /* slab: bytes in a block */
     };
   };
-  uint32_t units;     /* length of the address range */
-  uint8_t kind;       /* the span class it serves, at most the largest that its length does */
-  uint8_t class;      /* slab: size class */
-  uint8_t shift;      /* slab: the power of two in wr_slab_step */
-  bool served;        /* was served from retained memory */
-  bool probed;        /* retained: the kernel was asked how far it is resident */
-  bool dying;         /* slab: about to go, with blocks that are still in a list */
-  uint16_t deferred;  /* slab: how many of its blocks are in wr_heap.deferred */
+  uint32_t units; /* length of the address range */
+  uint8_t kind;   /* the span class it serves, at most the largest that its length does */
+  uint8_t class;  /* slab: size class */
+  uint8_t shift;  /* slab: the power of two in wr_slab_step */
+  bool served;    /* was served from retained memory */
+  bool probed;    /* retained: the kernel was asked how far it is resident */
+  bool dying;     /* slab: about to go, with blocks that are still in a list */
+  union {
+    uint16_t deferred; /* slab: how many of its blocks are in wr_heap.deferred */
+    struct {
+      bool lent;        /* a payload's: to another class than its kind */
+      uint8_t borrower; /* which */
+    };
+  };
   uint16_t seen;      /* slab: of `use`, when it was found without a free block last */
   bool dry;           /* slab: listed without a free block, as was seen */
   bool refused;       /* not a slab: the kernel did not take its memory back when it was asked */

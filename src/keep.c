@@ -72,7 +72,16 @@ WR_HOT static void remove_retained(struct wr_spans *spans, struct wr_span *span)
   wr_retain_remove(&spans->retain, &span->member, wr_extent_touched(span));
 }
 
+/* A span comes back that was lent. If its borrower has missed others meanwhile, it keeps it. */
+static void end_loan(struct wr_spans *spans, struct wr_span *span) {
+  if (span->borrower < span->kind && wr_retain_lacks(&spans->retain, span->borrower))
+    span->kind = span->borrower;
+  span->lent = false;
+}
+
 WR_HOT void wr_keep_add(struct wr_spans *spans, struct wr_span *span) {
+  if (WR_UNLIKELY(span->lent))
+    end_loan(spans, span);
   if (span->dirty == 0) {
     wr_extent_join(spans, span);
     return;
@@ -123,8 +132,13 @@ WR_HOT struct wr_span *wr_keep_take(struct wr_spans *spans, unsigned class, size
   serve(spans, span);
   /* A larger one belongs to this class from now on, so that the span freed last is found first; but
    * one that is lent returns to its own. */
-  if (!lent)
+  span->lent = lent;
+  if (!lent) {
     span->kind = (uint8_t) class;
+  } else {
+    span->borrower = (uint8_t) class;
+    wr_retain_borrow(&spans->retain, class);
+  }
   return span;
 }
 

@@ -70,6 +70,8 @@ void *wr_realloc_resize(void *block, size_t size) {
     return wr_alloc_refuse(wr_arena_of(span), 0);
   if (resize_in_place(span, usable, size))
     return block;
+  if (usable > WR_BLOCK_MAX && size > usable && (moved = wr_span_slide(span, size)) != NULL)
+    return moved;
   moved = copy(span, block, usable, size, &why);
   /* If it cannot get smaller, it serves as it is. */
   if (moved == NULL)

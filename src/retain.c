@@ -99,6 +99,7 @@ void wr_retain_hit(struct wr_retain *retain) {
 
 void wr_retain_missed(struct wr_retain *retain, unsigned class) {
   bool jumped = (retain->jumped[class / 64] >> class % 64 & 1) != 0;
+  retain->lacking[class / 64] |= (uint64_t)1 << class % 64;
   if (note_miss(retain) || jumped)
     demote(retain);
 }

@@ -43,11 +43,12 @@ struct wr_retain {
   wr_counter mark;  /* bytes; SIZE_MAX keeps all. Written under the lock, read anywhere */
   wr_counter total; /* bytes of all members. Written under the lock, read anywhere */
   wr_counter peak;  /* largest total, with what was about to be given back */
-  uint64_t jumped[WR_RETAIN_WORDS]; /* a bit a class: given up ahead of an older reused span */
-  bool given_up;                    /* something was, for the mark, since the last miss */
-  uint8_t pressure;                 /* how much was given up and missed by turns of late */
-  uint8_t hits;                     /* while loose: counts those up to WR_RETAIN_HITS */
-  bool loose;                       /* spans do not keep their class */
+  uint64_t jumped[WR_RETAIN_WORDS];  /* a bit a class: given up ahead of an older reused span */
+  uint64_t lacking[WR_RETAIN_WORDS]; /* a bit a class: missed a span since it borrowed one last */
+  bool given_up;                     /* something was, for the mark, since the last miss */
+  uint8_t pressure;                  /* how much was given up and missed by turns of late */
+  uint8_t hits;                      /* while loose: counts those up to WR_RETAIN_HITS */
+  bool loose;                        /* spans do not keep their class */
 };
 
 /* Each miss after something was given up adds so much to the pressure; each other takes 1 off, and
@@ -124,6 +125,16 @@ WR_INLINE size_t wr_retain_excess(const struct wr_retain *retain, size_t target)
 /* Whether a class without a span may use a larger reused one, which stays its own class's. */
 WR_INLINE bool wr_retain_lends(const struct wr_retain *retain) {
   return wr_counter_read(&retain->total) > wr_counter_read(&retain->mark) / 2;
+}
+
+/* Notes that `class` borrows a span. */
+WR_INLINE void wr_retain_borrow(struct wr_retain *retain, unsigned class) {
+  retain->lacking[class / 64] &= ~((uint64_t)1 << class % 64);
+}
+
+/* A span comes back that `class` has borrowed: whether it shall be that class's own. */
+WR_INLINE bool wr_retain_lacks(const struct wr_retain *retain, unsigned class) {
+  return (retain->lacking[class / 64] >> class % 64 & 1) != 0;
 }
 
 /* The member to give up next, or NULL. */

@@ -359,6 +359,15 @@ static bool set_lead(struct wr_span *span, size_t lead, size_t size) {
   return false;
 }
 
+void *wr_span_slide(struct wr_span *span, size_t size) {
+  char *user = span->user;
+  size_t usable = span->usable, page = span->spans->page, lead = (size_t)(user - span->base);
+  if (lead == 0 || lead >= page || size > WR_SPAN_MAX ||
+      wr_bits_up(size, page) > wr_extent_length(span) || !set_lead(span, 0, size))
+    return NULL;
+  return memmove(span->user, user, wr_bits_min(usable, size));
+}
+
 int wr_span_move(struct wr_span *from, struct wr_span *to, size_t size) {
   struct wr_spans *spans = from->spans;
   size_t skew = (uintptr_t)from->user & (spans->page - 1);

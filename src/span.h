@@ -69,6 +69,13 @@ bool wr_span_touch_slab(struct wr_span *span, size_t end);
 bool wr_span_resize(struct wr_span *span, size_t size);
 
 /*
+ * When that fails for the part of its first page that lies before a payload: makes it begin with
+ * its page, and its usable size `size`, if that is enough. Its address then, with the contents
+ * moved; NULL when not. No system call; time in proportion to the contents.
+ */
+void *wr_span_slide(struct wr_span *span, size_t size);
+
+/*
  * Moves the pages of a payload into another, of `size` bytes, that is larger and was never touched,
  * as its first bytes, instead of their being copied: 20 us for a mebibyte and 60 for 64 where
  * copying into memory that is not resident takes 750 and 70,000. The other may have another address

@@ -20,7 +20,8 @@ arena_tests = \
   tests/api/test_arena_life \
   tests/api/test_arena_limit \
   tests/api/test_arena_lock \
-  tests/api/test_arena_model
+  tests/api/test_arena_model \
+  tests/api/test_arena_room
 check_PROGRAMS += $(arena_tests)
 tests_api_test_arena_SOURCES = tests/api/test_arena.c tests/api/arenas.h
 tests_api_test_arena_CFLAGS = $(api_cflags)
@@ -46,6 +47,10 @@ tests_api_test_arena_model_SOURCES = tests/api/test_arena_model.c tests/api/aren
 tests_api_test_arena_model_CFLAGS = $(api_cflags)
 tests_api_test_arena_model_LDFLAGS = $(api_ldflags)
 tests_api_test_arena_model_LDADD = $(api_ldadd)
+tests_api_test_arena_room_SOURCES = tests/api/test_arena_room.c tests/api/arenas.h
+tests_api_test_arena_room_CFLAGS = $(api_cflags)
+tests_api_test_arena_room_LDFLAGS = $(api_ldflags)
+tests_api_test_arena_room_LDADD = $(api_ldadd)
 core_tests += $(arena_tests)
 endif
 endif

@@ -18,7 +18,8 @@
 #define MIB ((size_t)1 << 20)
 #define DEFAULT_MARK (64 * MIB)
 
-enum { CLASSES = 44 };
+/* The last classes are of blocks that begin with a page. */
+enum { CLASSES = 49, ALIGNED = 44, PAGE = 4096 };
 
 static bool all_are(const unsigned char *bytes, unsigned char value, size_t count) {
   size_t i;
@@ -221,11 +222,14 @@ START_TEST(classes_are_counted) {
   ck_assert_uint_eq(weir_class_stats(NULL, 0), CLASSES);
   ck_assert_uint_eq(weir_class_stats(before, CLASSES), CLASSES);
   ck_assert_uint_eq(before[0].block, 16);
+  ck_assert_uint_eq(before[ALIGNED - 1].block, 65536);
+  ck_assert_uint_eq(before[ALIGNED].block, PAGE);
   ck_assert_uint_eq(before[CLASSES - 1].block, 65536);
   for (i = 0; i < CLASSES; i++) {
-    if (i > 0)
+    size_t size = (size_t)before[i].block;
+    if (i > 0 && i != ALIGNED)
       ck_assert_uint_gt(before[i].block, before[i - 1].block);
-    blocks[i] = weir_malloc((size_t)before[i].block);
+    blocks[i] = i < ALIGNED ? weir_malloc(size) : weir_aligned_alloc(PAGE, size);
     ck_assert_uint_eq(weir_usable_size(blocks[i]), before[i].block);
   }
   weir_class_stats(after, CLASSES);

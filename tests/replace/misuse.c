@@ -283,9 +283,10 @@ static void other_interior(void) {
   give_elsewhere(doomed(INVALID, off(take(100), 16)));
 }
 
-/* Writes to freed blocks: the next takes run into the broken link. */
+/* Writes to freed blocks: the next takes run into the broken link. All are of one slab, which stays
+ * that of its class though it is empty. */
 static void broken_link(size_t size, uint64_t garbage, bool flip, bool remote) {
-  enum { COUNT = 8, TAKES = 20000 };
+  enum { COUNT = 4, TAKES = 20000 };
   void *blocks[COUNT];
   uint64_t word;
   size_t i;

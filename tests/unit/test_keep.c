@@ -191,6 +191,78 @@ START_TEST(from_half_of_the_mark_on_classes_lend) {
 }
 END_TEST
 
+/* A class that misses while it has borrowed needs as many at once: what it borrowed is its own from
+ * then on, as a fresh one is, so that its next turn finds all of them. */
+START_TEST(who_borrows_and_misses_keeps_what_it_borrowed) {
+  struct wr_span *large, *borrowed, *missed;
+  uint64_t commits;
+  begin(4096, 12 * MIB);
+  large = use_twice(7 * MIB);
+  borrowed = take(4 * MIB);
+  ck_assert_ptr_eq(borrowed, large);
+  missed = take(4 * MIB);
+  fake_give(missed);
+  fake_give(borrowed);
+  commits = wr_counter_read(&spans->fresh_commits);
+  ck_assert_ptr_eq(take(4 * MIB), large);
+  ck_assert_ptr_eq(take(4 * MIB), missed);
+  ck_assert_ptr_nonnull(take(7 * MIB));
+  ck_assert_uint_eq(wr_counter_read(&spans->fresh_commits), commits + 1);
+  wr_span_check(spans);
+}
+END_TEST
+
+/* Blocks of any length, of which some stay, before a loop begins. */
+static void random_history(uint64_t *state) {
+  enum { SLOTS = 100, STEPS = 300 };
+  struct wr_span *slots[SLOTS] = {NULL};
+  for (int i = 0; i < STEPS; i++) {
+    struct wr_span **slot = &slots[unit_below(state, SLOTS)];
+    if (*slot != NULL)
+      fake_give(*slot);
+    *slot = take(65537 + unit_below(state, i % 25 == 0 ? 3 * MIB / 2 : MIB / 12));
+  }
+  for (int i = 0; i < SLOTS; i++)
+    if (i % 3 != 0 && slots[i] != NULL)
+      fake_give(slots[i]);
+}
+
+/* Takes so many blocks, writes them, and gives them back. Returns how many bytes were not there. */
+static size_t one_turn(size_t size, size_t live) {
+  struct wr_span *blocks[16];
+  size_t missing = 0, stale;
+  for (size_t i = 0; i < live; i++) {
+    blocks[i] = wr_span_take(spans, size, 1, &stale);
+    ck_assert_ptr_nonnull(blocks[i]);
+    fake_touch(blocks[i]->user, size);
+    missing += stale < size ? size - stale : 0;
+  }
+  while (live > 0)
+    fake_give(blocks[--live]);
+  return missing;
+}
+
+/* Three quarters of the mark, since a span may be longer than its block. */
+START_TEST(after_any_history_a_loop_has_all_its_memory_from_the_third_turn_on) {
+  static const size_t sizes[] = {65537,  100000, MIB / 4,     400000,
+                                 700000, MIB,    3 * MIB / 2, 2 * MIB + 64};
+  for (uint64_t seed = 1; seed <= 2; seed++) {
+    uint64_t state = seed;
+    begin(4096, 16 * MIB);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+      for (size_t live = 1; live <= 16 && live * sizes[i] <= 12 * MIB; live += live < 4 ? 1 : 4) {
+        random_history(&state);
+        one_turn(sizes[i], live);
+        one_turn(sizes[i], live);
+        for (int turn = 0; turn < 4; turn++) {
+          size_t missing = one_turn(sizes[i], live);
+          ck_assert_msg(missing == 0, "%zu x %zu bytes: %zu not there", live, sizes[i], missing);
+        }
+      }
+  }
+}
+END_TEST
+
 /* Buffers of which hardly two have one length, as those of a stream that is read in pieces: all
  * classes together would want twice the mark, for what is never more than three blocks at once. */
 START_TEST(blocks_of_any_length_settle_below_the_mark) {
@@ -515,6 +587,8 @@ UNIT_SUITE(keep, what_is_refused_is_tried_less_and_less,
            a_mark_that_is_no_multiple_of_a_page, the_coldest_goes_first_and_only_as_much_as_needed,
            the_peak_counts_what_is_about_to_go, a_burst_leaves_what_a_loop_comes_back_for,
            a_new_working_set_displaces_the_old_one, from_half_of_the_mark_on_classes_lend,
+           who_borrows_and_misses_keeps_what_it_borrowed,
+           after_any_history_a_loop_has_all_its_memory_from_the_third_turn_on,
            blocks_of_any_length_settle_below_the_mark, what_was_never_used_evicts_nothing,
            what_cannot_be_asked_about_counts_as_used, a_refused_purge_loses_nothing,
            after_a_refusal_the_others_get_their_turn, reduce_tells_how_much_left,

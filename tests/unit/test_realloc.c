@@ -104,6 +104,53 @@ START_TEST(payloads_grow_in_place_within_their_range) {
 }
 END_TEST
 
+/* A payload begins behind a part of what its last page leaves over. When it grows by that, it needs
+ * no page more than a fresh one would, and can have none where the memory of its arena is used up.
+ */
+START_TEST(within_its_pages_a_payload_always_grows) {
+  for (size_t pages = 17; pages < 300; pages += 47)
+    for (size_t left = 64; left < 4096; left += 500) {
+      weir_arena_options_t options = WEIR_ARENA_OPTIONS_INIT;
+      size_t size = pages * 4096 - left, committed;
+      weir_arena_t *limited;
+      unsigned char *block;
+      options.limit = 2 * MIB;
+      limited = weir_arena_create(&options);
+      ck_assert_ptr_nonnull(limited);
+      block = weir_arena_alloc(limited, size);
+      fill(block, 0, size);
+      while (weir_arena_alloc(limited, 65537) != NULL || weir_arena_alloc(limited, 1000) != NULL)
+        continue;
+      committed = wr_extent_committed(&limited->spans);
+      block = weir_realloc(block, pages * 4096);
+      ck_assert_ptr_nonnull(block);
+      expect_filled(block, size);
+      fill(block, 0, pages * 4096);
+      ck_assert_uint_eq(wr_extent_committed(&limited->spans), committed);
+      ck_assert_uint_eq(weir_usable_size(block), pages * 4096);
+      wr_span_check(&limited->spans);
+      weir_free(block);
+      weir_arena_destroy(limited);
+    }
+}
+END_TEST
+
+START_TEST(within_its_range_a_payload_is_not_copied_elsewhere) {
+  for (size_t left = 64; left < 4096; left += 500) {
+    unsigned char *block = weir_malloc(MIB - left), *behind = weir_malloc(MIB - left);
+    struct wr_span *span = wr_pagemap_find(block);
+    fill(block, 0, MIB - left);
+    block = weir_realloc(block, MIB);
+    ck_assert_ptr_nonnull(block);
+    ck_assert_ptr_eq(wr_pagemap_find(block), span);
+    expect_filled(block, MIB - left);
+    fill(block, 0, MIB);
+    weir_free(behind);
+    weir_free(block);
+  }
+}
+END_TEST
+
 START_TEST(much_smaller_blocks_give_their_memory_back) {
   static const size_t sizes[] = {64, 5000, 65536, 100000, 5 * MIB};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -295,6 +342,8 @@ UNIT_SUITE(realloc, blocks_that_stand_in_for_smaller_ones_stay,
            large_blocks_are_moved_into_memory_that_is_not_resident,
            where_pages_cannot_move_they_are_copied,
            where_the_target_of_a_move_is_lost_there_is_another,
-           payloads_grow_in_place_within_their_range, much_smaller_blocks_give_their_memory_back,
-           aligned_blocks_keep_their_contents, impossible_sizes_leave_the_block,
-           without_memory_the_block_is_as_it_was, without_memory_a_smaller_block_may_stay_large)
+           payloads_grow_in_place_within_their_range, within_its_pages_a_payload_always_grows,
+           within_its_range_a_payload_is_not_copied_elsewhere,
+           much_smaller_blocks_give_their_memory_back, aligned_blocks_keep_their_contents,
+           impossible_sizes_leave_the_block, without_memory_the_block_is_as_it_was,
+           without_memory_a_smaller_block_may_stay_large)
