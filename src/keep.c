@@ -132,10 +132,10 @@ WR_HOT struct wr_span *wr_keep_take(struct wr_spans *spans, unsigned class, size
   serve(spans, span);
   /* A larger one belongs to this class from now on, so that the span freed last is found first; but
    * one that is lent returns to its own. */
-  span->lent = lent;
   if (!lent) {
     span->kind = (uint8_t) class;
   } else {
+    span->lent = true;
     span->borrower = (uint8_t) class;
     wr_retain_borrow(&spans->retain, class);
   }
@@ -153,6 +153,7 @@ struct wr_span *wr_keep_take_aligned(struct wr_spans *spans, unsigned class, siz
 }
 
 void wr_keep_leave(struct wr_spans *spans, struct wr_span *part) {
+  part->lent = false;
   if (part->dirty == 0) {
     wr_extent_join(spans, part);
     return;

@@ -242,6 +242,7 @@ void wr_span_give_slab(struct wr_span *span) {
   wr_extent_set_owner(span, WR_OWNER_LEAVING);
   span->base = wr_extent_base(span);
   span->user = NULL;
+  span->lent = false;
   span->dirty = wr_extent_touched(span);
   /* Slabs are touched page by page, so what is known of them is exact. */
   span->probed = true;
