@@ -112,14 +112,23 @@ static struct wr_span *find_larger(struct wr_spans *spans, unsigned class, size_
   }
 }
 
+/* Where spans do not keep their class, one that is taken to be used is cut to `units` units, if
+ * there is a descriptor for the rest. */
+static WR_NOINLINE struct wr_span *fit(struct wr_spans *spans, struct wr_span *span, size_t units) {
+  struct wr_span *rest = NULL;
+  wr_retain_hit(&spans->retain);
+  if (span->units > units)
+    rest = wr_extent_cut(spans, span, units);
+  if (rest != NULL)
+    wr_keep_leave(spans, rest);
+  return span;
+}
+
 /* Takes a span out of the lists to be used again. */
-static struct wr_span *serve(struct wr_spans *spans, struct wr_span *span) {
+static void take_out(struct wr_spans *spans, struct wr_span *span) {
   remove_retained(spans, span);
   span->served = true;
   wr_counter_bump(&spans->hits, 1);
-  if (WR_UNLIKELY(spans->retain.loose))
-    wr_retain_hit(&spans->retain);
-  return span;
 }
 
 WR_HOT struct wr_span *wr_keep_take(struct wr_spans *spans, unsigned class, size_t units) {
@@ -129,7 +138,7 @@ WR_HOT struct wr_span *wr_keep_take(struct wr_spans *spans, unsigned class, size
   if (span == NULL)
     return NULL;
   lent = last == NULL && !wr_retain_is_once(&spans->retain, &span->member);
-  serve(spans, span);
+  take_out(spans, span);
   /* A larger one belongs to this class from now on, so that the span freed last is found first; but
    * one that is lent returns to its own. */
   if (!lent) {
@@ -139,15 +148,17 @@ WR_HOT struct wr_span *wr_keep_take(struct wr_spans *spans, unsigned class, size
     span->borrower = (uint8_t) class;
     wr_retain_borrow(&spans->retain, class);
   }
-  return span;
+  return WR_UNLIKELY(spans->retain.loose) ? fit(spans, span, units) : span;
 }
 
 struct wr_span *wr_keep_take_aligned(struct wr_spans *spans, unsigned class, size_t alignment) {
   struct wr_link *link = spans->retained[class].front;
   for (int tries = 0; tries < ALIGNED_TRIES && link != NULL; tries++, link = link->older) {
     struct wr_span *span = WR_SPAN_OF_LINK(link);
-    if (((uintptr_t)span->base & (alignment - 1)) == 0)
-      return serve(spans, span);
+    if (((uintptr_t)span->base & (alignment - 1)) == 0) {
+      take_out(spans, span);
+      return WR_UNLIKELY(spans->retain.loose) ? fit(spans, span, span->units) : span;
+    }
   }
   return NULL;
 }

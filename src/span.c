@@ -141,6 +141,9 @@ WR_HOT struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t 
   if (WR_UNLIKELY(before < end)) {
     if (!wr_extent_allows(spans, end - before))
       return refuse(spans, span);
+    /* The end of it was given up, and is missed as much as all of it would be. */
+    if (before > 0)
+      wr_retain_missed(&spans->retain, span->kind);
     count_fresh(spans, end - before);
     wr_keep_set_touched(spans, span, end);
   }
