@@ -47,7 +47,7 @@ END_TEST
  * empty slabs that another takes away when it needs the room. A thread that finds none to take,
  * because another has just taken them, must wait until their memory has gone; and one whose look at
  * a heap came a moment too early must look again. */
-enum { SLAB_THREADS = 3, SLAB_TURNS = 4000, SLAB_BYTES = 400 << 10, SLAB_LEAST = 256 };
+enum { SLAB_THREADS = 3, SLAB_TURNS = 2000, SLAB_BYTES = 400 << 10, SLAB_LEAST = 256 };
 
 static void *take_slabs(void *argument) {
   uint64_t state = (uint64_t)(uintptr_t)&state;
