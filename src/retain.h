@@ -14,13 +14,15 @@
  * That a reused span keeps its class is what makes a loop of equal requests find all its memory
  * again, whatever others do meanwhile. Where hardly two requests are alike, each of many classes
  * keeps some, and what is kept grows far over what is ever used at once. From half of the mark on,
- * a class that has none left borrows a larger one's. So each miss still adds a span to the class
- * that had too few, and there is an end to that.
+ * a class that has none left borrows a larger one's; and keeps it, if it misses more before that
+ * comes back. So each miss still adds spans to the class that had too few, and there is an end to
+ * that.
  *
  * If the classes together want more than the mark allows all the same, what one class gives up
- * another misses. When memory is given up and missed by turns, the policy is loose: spans do not
- * keep their class, and `once` has them all. A burst that is given up at the end and missed when
- * the next begins does not count for much: it is missed many times in a row.
+ * another misses, or the end of one span another's. When memory is given up and missed by turns,
+ * the policy is loose: spans do not keep their class and are cut to what is wanted, and `once` has
+ * them all. A burst that is given up at the end and missed when the next begins does not count for
+ * much: it is missed many times in a row.
  */
 #ifndef WR_RETAIN_H
 #define WR_RETAIN_H
