@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arithmetic on sizes and bits: rounding, logarithms, checked products. No state.
+ * Arithmetic on sizes and bits: rounding, logarithms, checked products, sets of numbers. No state.
  */
 #ifndef WR_BITS_H
 #define WR_BITS_H
@@ -49,6 +49,19 @@ WR_INLINE bool wr_bits_product(size_t a, size_t b, size_t *product) {
 
 WR_INLINE uint64_t wr_bits_rotate_right(uint64_t n, unsigned by) {
   return (n >> (by & 63)) | (n << (-by & 63));
+}
+
+/* Sets of small numbers, a bit each, in an array of words. */
+WR_INLINE bool wr_bits_has(const uint64_t *set, size_t number) {
+  return (set[number / 64] >> number % 64 & 1) != 0;
+}
+
+WR_INLINE void wr_bits_include(uint64_t *set, size_t number) {
+  set[number / 64] |= (uint64_t)1 << number % 64;
+}
+
+WR_INLINE void wr_bits_exclude(uint64_t *set, size_t number) {
+  set[number / 64] &= ~((uint64_t)1 << number % 64);
 }
 
 #endif

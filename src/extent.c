@@ -96,7 +96,7 @@ unsigned wr_extent_next_class(const struct wr_list *lists, uint64_t *bits, unsig
     class = class / 64 * 64 + wr_bits_lowest(left);
     if (!wr_list_is_empty(&lists[class]))
       break;
-    bits[class / 64] &= ~wr_extent_bit(class);
+    wr_bits_exclude(bits, class);
   }
   return class;
 }
@@ -122,7 +122,7 @@ static void add_free(struct wr_spans *spans, struct wr_span *span) {
   span->refused = false;
   record_ends(span);
   wr_list_add_front(&spans->bins[bin], &span->link);
-  spans->bin_bits[bin / 64] |= wr_extent_bit(bin);
+  wr_bits_include(spans->bin_bits, bin);
 }
 
 void wr_extent_remove(struct wr_spans *spans, struct wr_span *span) {

@@ -168,10 +168,6 @@ WR_INLINE size_t wr_extent_touched(const struct wr_span *span) {
   return wr_counter_read(&span->touched);
 }
 
-WR_INLINE uint64_t wr_extent_bit(unsigned class) {
-  return (uint64_t)1 << class % 64;
-}
-
 WR_INLINE size_t wr_extent_unit(const struct wr_spans *spans) {
   return (size_t)1 << spans->shift;
 }

@@ -61,8 +61,8 @@ WR_HOT static void add_retained(struct wr_spans *spans, struct wr_span *span, bo
     add_to(&spans->doubtful, &span->doubt, last);
   wr_extent_set_owner(span, WR_OWNER_RETAINED);
   add_to(&spans->retained[kind], &span->link, last);
-  if ((spans->retained_bits[kind / 64] & wr_extent_bit(kind)) == 0)
-    spans->retained_bits[kind / 64] |= wr_extent_bit(kind);
+  if (!wr_bits_has(spans->retained_bits, kind))
+    wr_bits_include(spans->retained_bits, kind);
 }
 
 WR_HOT static void remove_retained(struct wr_spans *spans, struct wr_span *span) {

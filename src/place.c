@@ -25,14 +25,12 @@ void wr_place_init(void *hint) {
       hint != NULL ? wr_bits_down((uintptr_t)hint, GIBIBYTE) + GIBIBYTE - (UNITS << UNIT_SHIFT) : 0;
 }
 
-static bool is_taken(size_t unit) {
-  return (taken[unit / 64] >> unit % 64 & 1) != 0;
-}
-
 static void set(size_t first, size_t count, bool whether) {
   for (size_t unit = first; unit < first + count; unit++) {
-    uint64_t bit = (uint64_t)1 << unit % 64;
-    taken[unit / 64] = whether ? taken[unit / 64] | bit : taken[unit / 64] & ~bit;
+    if (whether)
+      wr_bits_include(taken, unit);
+    else
+      wr_bits_exclude(taken, unit);
   }
 }
 
@@ -46,7 +44,7 @@ static size_t find(size_t count) {
       free = 0;
       continue;
     }
-    free = is_taken(unit) ? 0 : free + 1;
+    free = wr_bits_has(taken, unit) ? 0 : free + 1;
     if (free == count)
       return unit + 1 - count;
   }

@@ -61,7 +61,7 @@ void wr_retain_give_up(struct wr_retain *retain, const struct wr_retain_member *
   /* The difference of two stamps has the right sign even after the clock has wrapped. */
   if (wr_retain_is_once(retain, member) && oldest != NULL &&
       (int32_t)(MEMBER(oldest)->stamp - member->stamp) < 0)
-    retain->jumped[class / 64] |= (uint64_t)1 << class % 64;
+    wr_bits_include(retain->jumped, class);
 }
 
 static void demote(struct wr_retain *retain) {
@@ -98,8 +98,8 @@ void wr_retain_hit(struct wr_retain *retain) {
 }
 
 void wr_retain_missed(struct wr_retain *retain, unsigned class) {
-  bool jumped = (retain->jumped[class / 64] >> class % 64 & 1) != 0;
-  retain->lacking[class / 64] |= (uint64_t)1 << class % 64;
+  bool jumped = wr_bits_has(retain->jumped, class);
+  wr_bits_include(retain->lacking, class);
   if (note_miss(retain) || jumped)
     demote(retain);
 }

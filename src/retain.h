@@ -31,6 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bits.h"
 #include "counters.h"
 #include "list.h"
 
@@ -131,12 +132,12 @@ WR_INLINE bool wr_retain_lends(const struct wr_retain *retain) {
 
 /* Notes that `class` borrows a span. */
 WR_INLINE void wr_retain_borrow(struct wr_retain *retain, unsigned class) {
-  retain->lacking[class / 64] &= ~((uint64_t)1 << class % 64);
+  wr_bits_exclude(retain->lacking, class);
 }
 
 /* A span comes back that `class` has borrowed: whether it shall be that class's own. */
 WR_INLINE bool wr_retain_lacks(const struct wr_retain *retain, unsigned class) {
-  return (retain->lacking[class / 64] >> class % 64 & 1) != 0;
+  return wr_bits_has(retain->lacking, class);
 }
 
 /* The member to give up next, or NULL. */

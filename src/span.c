@@ -502,8 +502,7 @@ void wr_spans_each(struct wr_spans *spans, void (*visit)(void *context, const st
 static void check_lists(const struct wr_spans *spans, const struct wr_list *lists,
                         const uint64_t *bits, uintptr_t owner, size_t *bytes, size_t *units) {
   for (unsigned class = 0; class < WR_RETAIN_CLASSES; class ++) {
-    wr_check_require((bits[class / 64] & wr_extent_bit(class)) != 0 ||
-                     wr_list_is_empty(&lists[class]));
+    wr_check_require(wr_bits_has(bits, class) || wr_list_is_empty(&lists[class]));
     for (struct wr_link *link = lists[class].front; link != NULL; link = link->older) {
       struct wr_span *span = WR_SPAN_OF_LINK(link);
       wr_check_require(wr_extent_owner(span) == owner);

@@ -80,4 +80,21 @@ START_TEST(rotation) {
 }
 END_TEST
 
-UNIT_SUITE(bits, powers_of_two, rounding, logarithms, smaller_and_larger, products, rotation)
+START_TEST(sets) {
+  uint64_t set[3] = {0};
+  bool in[192] = {false};
+  uint64_t seed = 5;
+  for (int i = 0; i < 2000; i++) {
+    size_t number = unit_below(&seed, 192);
+    in[number] = unit_below(&seed, 2) != 0;
+    if (in[number])
+      wr_bits_include(set, number);
+    else
+      wr_bits_exclude(set, number);
+    for (size_t other = 0; other < 192; other++)
+      ck_assert(wr_bits_has(set, other) == in[other]);
+  }
+}
+END_TEST
+
+UNIT_SUITE(bits, powers_of_two, rounding, logarithms, smaller_and_larger, products, rotation, sets)
