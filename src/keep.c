@@ -112,13 +112,12 @@ static struct wr_span *find_larger(struct wr_spans *spans, unsigned class, size_
   }
 }
 
-/* Where spans do not keep their class, one that is taken to be used is cut to `units` units, if
- * there is a descriptor for the rest. */
+/* Where spans do not keep their class, that one was there for a class counts, and it is cut to
+ * `units` units, if there is a descriptor for the rest. */
 static WR_NOINLINE struct wr_span *fit(struct wr_spans *spans, struct wr_span *span, size_t units) {
-  struct wr_span *rest = NULL;
+  struct wr_span *rest;
   wr_retain_hit(&spans->retain);
-  if (span->units > units)
-    rest = wr_extent_cut(spans, span, units);
+  rest = span->units > units ? wr_extent_cut(spans, span, units) : NULL;
   if (rest != NULL)
     wr_keep_leave(spans, rest);
   return span;
@@ -157,7 +156,9 @@ struct wr_span *wr_keep_take_aligned(struct wr_spans *spans, unsigned class, siz
     struct wr_span *span = WR_SPAN_OF_LINK(link);
     if (((uintptr_t)span->base & (alignment - 1)) == 0) {
       take_out(spans, span);
-      return WR_UNLIKELY(spans->retain.loose) ? fit(spans, span, span->units) : span;
+      if (spans->retain.loose)
+        wr_retain_hit(&spans->retain);
+      return span;
     }
   }
   return NULL;

@@ -141,7 +141,7 @@ WR_HOT struct wr_span *wr_span_take(struct wr_spans *spans, size_t size, size_t 
   if (WR_UNLIKELY(before < end)) {
     if (!wr_extent_allows(spans, end - before))
       return refuse(spans, span);
-    /* The end of it was given up, and is missed as much as all of it would be. */
+    /* Its end may have been given up, and is missed as much as all of it would be. */
     if (before > 0)
       wr_retain_missed(&spans->retain, span->kind);
     count_fresh(spans, end - before);
@@ -369,7 +369,7 @@ void *wr_span_slide(struct wr_span *span, size_t size) {
   if (lead == 0 || lead >= page || size > WR_SPAN_MAX ||
       wr_bits_up(size, page) > wr_extent_length(span) || !set_lead(span, 0, size))
     return NULL;
-  return memmove(span->user, user, wr_bits_min(usable, size));
+  return memmove(span->user, user, usable);
 }
 
 int wr_span_move(struct wr_span *from, struct wr_span *to, size_t size) {

@@ -69,9 +69,9 @@ bool wr_span_touch_slab(struct wr_span *span, size_t end);
 bool wr_span_resize(struct wr_span *span, size_t size);
 
 /*
- * When that fails for the part of its first page that lies before a payload: makes it begin with
- * its page, and its usable size `size`, if that is enough. Its address then, with the contents
- * moved; NULL when not. No system call; time in proportion to the contents.
+ * When a payload cannot grow to `size` for the part of its first page that lies before it: makes it
+ * begin with its page, and its usable size `size`, if that is enough. Its address then, with the
+ * contents moved; NULL when not. No system call; time in proportion to the contents.
  */
 void *wr_span_slide(struct wr_span *span, size_t size);
 
