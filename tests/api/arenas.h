@@ -69,6 +69,22 @@ static inline weir_arena_t *make(size_t retain, size_t limit, size_t prefault) {
   return arena;
 }
 
+/** So many threads that run `what` on the arena, all at once. Returns the sum of their results. */
+static inline size_t sum_of_threads(size_t count, void *(*what)(void *arena), weir_arena_t *arena) {
+  pthread_t threads[16];
+  size_t i, sum = 0;
+
+  ck_assert_uint_le(count, LENGTH(threads));
+  for (i = 0; i < count; i++)
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, what, arena), 0);
+  for (i = 0; i < count; i++) {
+    void *result;
+    pthread_join(threads[i], &result);
+    sum += (size_t)result;
+  }
+  return sum;
+}
+
 static inline weir_arena_t *make_plain(void) {
   return make(WEIR_RETAIN_DEFAULT, WEIR_LIMIT_NONE, 0);
 }

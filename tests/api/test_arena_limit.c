@@ -507,17 +507,11 @@ static void *watch(void *argument) {
 START_TEST(the_limit_holds_with_threads) {
   static const size_t marks[] = {WEIR_RETAIN_UNLIMITED, 1 << 20, 0};
   weir_arena_t *arena = make(marks[_i], 8 * MIB, _i == 1 ? 4 * MIB : 0);
-  pthread_t threads[THREADS], watcher;
-  size_t i, refused = 0;
+  pthread_t watcher;
+  size_t refused;
 
   ck_assert_int_eq(pthread_create(&watcher, NULL, watch, arena), 0);
-  for (i = 0; i < THREADS; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, press, arena), 0);
-  for (i = 0; i < THREADS; i++) {
-    void *result;
-    pthread_join(threads[i], &result);
-    refused += (size_t)result;
-  }
+  refused = sum_of_threads(THREADS, press, arena);
   atomic_store(&finished, true);
   pthread_join(watcher, NULL);
   ck_assert_uint_eq(now(arena).over_limit, refused);
