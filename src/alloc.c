@@ -94,12 +94,12 @@ static bool is_limited(struct wr_arena *arena, size_t size, size_t alignment) {
  * would not do. Whether it did. */
 static bool make_room(struct wr_arena *arena, size_t bytes) {
   int rounds = wr_counter_read(&arena->heap_count) > 1 ? LIMIT_ROUNDS : 1;
-  bool room = wr_keep_make_room(&arena->spans, bytes);
+  bool room = wr_settle_make_room(&arena->spans, bytes);
   for (int round = 0; !room && round < rounds; round++) {
     /* The heaps may have empty slabs. A heap that had none may have some by the time the others
      * have been looked at, and its thread what those gave. */
     (void)wr_heap_trim_all(arena, SIZE_MAX);
-    room = wr_keep_make_room(&arena->spans, bytes);
+    room = wr_settle_make_room(&arena->spans, bytes);
   }
   return room;
 }

@@ -37,6 +37,10 @@
 #define WR_OWNER_LEAVING ((uintptr_t)8)  /* taken out of the lists to be given back */
 #define WR_OWNER_HEAP ((uintptr_t)64)    /* this and above: a heap */
 
+/* What wr_span.due may say. */
+#define WR_DUE_LOAN 1 /* it is lent */
+#define WR_DUE_TAIL 2 /* it shrank, and joins what was cut off again */
+
 struct wr_block;
 struct wr_heap;
 struct wr_spans;
@@ -52,6 +56,11 @@ struct wr_span {
   struct wr_spans *spans; /* constant */
   union {
     struct wr_link doubt; /* retained, while not probed: in wr_spans.doubtful */
+    struct {              /* a payload with WR_DUE_TAIL; guarded by the arena's lock */
+      uint32_t whole;     /* `units` before it shrank */
+      uint32_t tail;      /* wr_retain_member.stamp of what was cut off then */
+      uint8_t whole_kind; /* `kind` before */
+    };
     struct {
       uint64_t inverse;        /* slab: of the odd part of wr_slab_step, modulo 2^64 */
       _Atomic(uint32_t) count; /* slab: how many blocks are carved */
@@ -68,8 +77,8 @@ struct wr_span {
   union {
     uint16_t deferred; /* slab: how many of its blocks are in wr_heap.deferred */
     struct {
-      bool lent;        /* a payload's: to another class than its kind */
-      uint8_t borrower; /* which */
+      uint8_t due;      /* a payload: what there is to do when it comes back, WR_DUE_... */
+      uint8_t borrower; /* with WR_DUE_LOAN: the class that has it, which is not its kind */
     };
   };
   uint16_t seen;      /* slab: of `use`, when it was found without a free block last */
@@ -142,6 +151,7 @@ struct wr_spans {
   char *end;                            /* behind the last range mapped; guarded by `growing` */
   size_t pending;                       /* bytes about to be taken for weir's own structures */
   size_t leaving;                       /* retained bytes that are being given back */
+  unsigned tails;                       /* payloads with WR_DUE_TAIL. Under the lock */
   struct wr_retain_aside aside;         /* retained spans that the kernel refuses; under the lock */
   struct wr_meta *map_meta;             /* memory for the page map */
   const struct wr_pagemap_range *range; /* what resolves addresses; NULL: the page map */

@@ -328,7 +328,7 @@ WR_HOT WR_NOINLINE void *wr_heap_refill(struct wr_heap *heap, unsigned class, si
     wr_heap_set_current(heap, class, &wr_heap_no_slab);
   }
   wr_lock_give(&heap->lock);
-  wr_keep_settle(&heap->arena->spans);
+  wr_settle(&heap->arena->spans);
   return block;
 }
 
@@ -339,7 +339,7 @@ WR_NOINLINE void wr_heap_emptied(struct wr_heap *heap, struct wr_span *slab) {
       wr_slab_used(slab) == 0 && !is_full(slab))
     settle_empty(heap, slab);
   wr_lock_give(&heap->lock);
-  wr_keep_settle(&heap->arena->spans);
+  wr_settle(&heap->arena->spans);
 }
 
 WR_NOINLINE void wr_heap_give_slow(struct wr_heap *heap, struct wr_span *slab, void *block) {
@@ -349,7 +349,7 @@ WR_NOINLINE void wr_heap_give_slow(struct wr_heap *heap, struct wr_span *slab, v
   wr_heap_set_current(heap, class, slab);
   put_back(heap, slab, block);
   wr_lock_give(&heap->lock);
-  wr_keep_settle(&heap->arena->spans);
+  wr_settle(&heap->arena->spans);
 }
 
 bool wr_heap_give_unattended(struct wr_heap *heap, struct wr_span *slab, void *block) {
@@ -362,7 +362,7 @@ bool wr_heap_give_unattended(struct wr_heap *heap, struct wr_span *slab, void *b
     given = true;
   }
   wr_lock_give(&heap->lock);
-  wr_keep_settle(&heap->arena->spans);
+  wr_settle(&heap->arena->spans);
   return given;
 }
 
@@ -531,7 +531,7 @@ void wr_heap_help(struct wr_heap *heap) {
       more = false;
     }
     wr_lock_give(&heap->lock);
-    wr_keep_settle(&heap->arena->spans);
+    wr_settle(&heap->arena->spans);
   }
 }
 
@@ -550,16 +550,16 @@ void wr_heap_trim(struct wr_heap *heap) {
     release_rest(heap);
   /* From here on nobody finds the stolen slabs, so who needs their memory has to wait for it. */
   if (!wr_list_is_empty(&stolen))
-    wr_keep_begin_giving(spans);
+    wr_settle_begin_giving(spans);
   wr_lock_give(&heap->lock);
 
   if (!wr_list_is_empty(&stolen)) {
     /* Where the kernel refuses one, the others are as good as refused. */
     for (struct wr_link *link = stolen.front; link != NULL; link = link->older)
       ask = wr_slab_purge(WR_SLAB_OF_LINK(link), ask) && ask;
-    wr_keep_end_giving(spans);
+    wr_settle_end_giving(spans);
   }
-  wr_keep_settle(spans);
+  wr_settle(spans);
   wr_lock_take(&heap->lock);
   while (!wr_list_is_empty(&stolen)) {
     struct wr_span *slab = WR_SLAB_OF_LINK(stolen.front);

@@ -43,12 +43,12 @@ size_t wr_heap_trim_all(struct wr_arena *arena, size_t keep) {
   size_t before = wr_counter_read(&arena->spans.purged_bytes);
   for (struct wr_heap *heap = wr_arena_heaps(arena); heap != NULL; heap = heap->next)
     wr_heap_trim(heap);
-  (void)wr_keep_reduce(&arena->spans, keep);
+  (void)wr_settle_to(&arena->spans, keep);
   return wr_counter_read(&arena->spans.purged_bytes) - before;
 }
 
 void wr_heap_set_mark(struct wr_arena *arena, size_t mark) {
-  wr_keep_set_mark(&arena->spans, mark);
+  wr_settle_set_mark(&arena->spans, mark);
   atomic_thread_fence(memory_order_seq_cst);
   for (struct wr_heap *heap = wr_arena_heaps(arena); heap != NULL; heap = heap->next)
     wr_heap_set_patience(heap);

@@ -64,5 +64,5 @@ void wr_init_late(char **environment) {
     return;
   read_options(environment);
   wr_arena_default.source.thp = wr_init_options.thp;
-  wr_keep_set_mark(&wr_arena_default.spans, wr_init_options.retain);
+  wr_settle_set_mark(&wr_arena_default.spans, wr_init_options.retain);
 }

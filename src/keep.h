@@ -2,13 +2,14 @@
 /*
  * Retained spans: free, in LIFO lists of their class, eight classes a doubling, and neither joined
  * nor split while what they are is wanted, so that a program that repeats its requests finds every
- * span again; and giving back to the kernel what is over the mark. Which goes first is retain.h's
- * business; what the kernel is asked and told is done here, outside the lock.
+ * span again. Which goes first is retain.h's business, and giving it back to the kernel settle.h's.
  */
 #ifndef WR_KEEP_H
 #define WR_KEEP_H
 
 #include "extent.h"
+
+#define WR_KEEP_OF_MEMBER(m) WR_LIST_MEMBER(m, struct wr_span, member)
 
 /* Retains a span that was in use and that no other thread can reach. Under the lock. */
 void wr_keep_add(struct wr_spans *spans, struct wr_span *span);
@@ -50,6 +51,39 @@ bool wr_keep_may_extend(const struct wr_spans *spans, size_t units);
  */
 bool wr_keep_extend(struct wr_spans *spans, struct wr_span *span, size_t units);
 
+/* How many payloads of an arena that shrank may have a tail at once. */
+#define WR_KEEP_TAILS 8
+
+/*
+ * Makes the address range of a payload `units` units long, if it is longer, or can be by what was
+ * cut off when it shrank before. What is cut off, its tail, is retained, the last one of its class
+ * to be taken; when the payload is given back, the two are one span again if nobody has taken the
+ * tail, so that a loop which shrinks what it has allocated finds that again. Changes nothing when
+ * there are WR_KEEP_TAILS already, because programs that keep what they shrank would begin with a
+ * fresh span each time; or no descriptor. Under the lock, and after wr_keep_count_active.
+ */
+void wr_keep_shorten(struct wr_spans *spans, struct wr_span *span, size_t units);
+
+/* Lists a retained span as the first of its class, or the last, to be taken again; wr_retain_add or
+ * wr_retain_return goes with it. Under the lock. */
+WR_INLINE void wr_keep_list(struct wr_spans *spans, struct wr_span *span, bool last) {
+  unsigned kind = span->kind;
+  if (!span->probed)
+    wr_list_add(&spans->doubtful, &span->doubt, last);
+  wr_extent_set_owner(span, WR_OWNER_RETAINED);
+  wr_list_add(&spans->retained[kind], &span->link, last);
+  if (!wr_bits_has(spans->retained_bits, kind))
+    wr_bits_include(spans->retained_bits, kind);
+}
+
+/* Takes a span out of all lists. Under the lock. */
+WR_INLINE void wr_keep_unlist(struct wr_spans *spans, struct wr_span *span) {
+  wr_list_remove(&spans->retained[span->kind], &span->link);
+  if (!span->probed)
+    wr_list_remove(&spans->doubtful, &span->doubt);
+  wr_retain_remove(&spans->retain, &span->member, wr_extent_touched(span));
+}
+
 /* Puts a part that was cut off a span back: to the next to go, or to the free address space. Under
  * the lock. */
 void wr_keep_leave(struct wr_spans *spans, struct wr_span *part);
@@ -58,30 +92,11 @@ void wr_keep_leave(struct wr_spans *spans, struct wr_span *part);
  * Under the lock. */
 void wr_keep_set_touched(struct wr_spans *spans, struct wr_span *span, size_t bytes);
 
-/* Gives retained memory back, coldest first, until at most `target` bytes are left; with a target
- * of 0, the address space of all that is retained too. Returns how many bytes left. Purges outside
- * the lock. */
-size_t wr_keep_reduce(struct wr_spans *spans, size_t target);
-/* Gives the excess over the mark back to the kernel, if there is any. */
-void wr_keep_settle(struct wr_spans *spans);
-/* Gives as much of what is retained back, whatever the mark, that the limit allows `bytes` more;
- * not if all of it would not do. Waits for what other threads are giving back, if that is needed.
- * Whether there is room now. */
-bool wr_keep_make_room(struct wr_spans *spans, size_t bytes);
-/* Sets the mark and gives the excess back. */
-void wr_keep_set_mark(struct wr_spans *spans, size_t mark);
-
 /* Touched bytes of payloads and slabs (and of what is just leaving). No lock. */
 size_t wr_keep_active(const struct wr_spans *spans);
 /* Called before the active bytes get fewer, and before the peak is read: so it is exact. */
 void wr_keep_count_active(struct wr_spans *spans);
 /* The same for the committed bytes. Both under the lock. */
 void wr_keep_count_committed(struct wr_spans *spans);
-/* Held while memory that counts as committed is given back to the kernel: what the limit does not
- * allow yet is waited for. Before the lock, which may be taken meanwhile. */
-void wr_keep_begin_giving(struct wr_spans *spans);
-void wr_keep_end_giving(struct wr_spans *spans);
-/* Counts what purging a range came to; returns whether the kernel took it. No lock. */
-bool wr_keep_count_purge(struct wr_spans *spans, size_t bytes, int error);
 
 #endif

@@ -47,6 +47,14 @@ WR_INLINE void wr_list_add_back(struct wr_list *list, struct wr_link *link) {
   list->back = link;
 }
 
+/* Adds a link as the first of all, or the last. */
+WR_INLINE void wr_list_add(struct wr_list *list, struct wr_link *link, bool last) {
+  if (last)
+    wr_list_add_back(list, link);
+  else
+    wr_list_add_front(list, link);
+}
+
 /* Adds a link behind `before`, a member; in front, if that is NULL. */
 WR_INLINE void wr_list_add_behind(struct wr_list *list, struct wr_link *before,
                                   struct wr_link *link) {

@@ -26,6 +26,7 @@ weir_sources = \
   src/slab.c src/slab.h \
   src/sizeclass.c src/sizeclass.h \
   src/span.c src/span.h \
+  src/settle.c src/settle.h \
   src/keep.c src/keep.h \
   src/extent.c src/extent.h \
   src/place.c src/place.h \

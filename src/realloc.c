@@ -29,7 +29,7 @@ static bool resize_in_place(struct wr_span *span, size_t usable, size_t size) {
   bool payload = usable > WR_BLOCK_MAX && size > WR_BLOCK_MAX;
   if (fits(usable, size) || is_guest(span, usable, size))
     return !payload || wr_span_resize(span, size);
-  return payload && size > usable && wr_span_resize(span, size);
+  return payload && (size > usable ? wr_span_resize(span, size) : wr_span_shrink(span, size));
 }
 
 /* What to ask for when a block of `usable` bytes grows to `size`: what has grown will often grow

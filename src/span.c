@@ -235,7 +235,7 @@ WR_INLINE bool give(struct wr_span *span, const void *user) {
 
 WR_HOT bool wr_span_give(struct wr_span *span, const void *user) {
   bool live = give(span, user);
-  wr_keep_settle(span->spans);
+  wr_settle(span->spans);
   return live;
 }
 
@@ -245,7 +245,7 @@ void wr_span_give_slab(struct wr_span *span) {
   wr_extent_set_owner(span, WR_OWNER_LEAVING);
   span->base = wr_extent_base(span);
   span->user = NULL;
-  span->lent = false;
+  span->due = 0;
   span->dirty = wr_extent_touched(span);
   /* Slabs are touched page by page, so what is known of them is exact. */
   span->probed = true;
@@ -262,8 +262,8 @@ bool wr_span_purge_slab(struct wr_span *span) {
   bool taken;
   if (bytes == 0)
     return true;
-  taken = wr_keep_count_purge(spans, bytes,
-                              wr_source_purge(spans->source, wr_extent_base(span), bytes));
+  taken = wr_settle_count_purge(spans, bytes,
+                                wr_source_purge(spans->source, wr_extent_base(span), bytes));
   if (taken) {
     wr_counter_set(&span->touched, 0);
     wr_counter_sub(&spans->slab_active, bytes);
@@ -281,11 +281,25 @@ static bool extend(struct wr_spans *spans, struct wr_span *span, size_t units, b
   return extended;
 }
 
+/* Makes the address range of a payload `units` units long, by cutting or by what was cut off it
+ * before. Whether it has at least so many now. */
+static bool shorten(struct wr_spans *spans, struct wr_span *span, size_t units) {
+  if (!wr_extent_stock(spans))
+    return false;
+  wr_lock_take(&spans->lock);
+  wr_keep_count_active(spans);
+  wr_keep_shorten(spans, span, units);
+  wr_lock_give(&spans->lock);
+  return span->units >= units;
+}
+
 /* Makes the address range of a payload at least `units` units long, where it is. */
 static bool lengthen(struct wr_spans *spans, struct wr_span *span, size_t units) {
   bool extended, may;
   /* As long as the class, so that a later request of this size finds it. */
   (void)wr_extent_class(units, &units);
+  if ((span->due & WR_DUE_TAIL) != 0 && span->whole >= units && shorten(spans, span, units))
+    return true;
   extended = extend(spans, span, units, &may);
   if (extended || !may)
     return extended;
@@ -318,6 +332,20 @@ bool wr_span_resize(struct wr_span *span, size_t size) {
   return allowed;
 }
 
+bool wr_span_shrink(struct wr_span *span, size_t size) {
+  struct wr_spans *spans = span->spans;
+  size_t lead = (size_t)(span->user - span->base);
+  size_t end = wr_bits_up(lead + size, spans->page), units;
+  (void)wr_extent_class(wr_extent_units(spans, end), &units);
+  if (units >= span->units || !shorten(spans, span, units) || span->units > units)
+    return false;
+  wr_lock_take(&spans->lock);
+  span->usable = end - lead;
+  wr_lock_give(&spans->lock);
+  wr_settle(spans);
+  return true;
+}
+
 /* Notes that the pages of a payload have become another's. */
 static void note_move(struct wr_spans *spans, struct wr_span *from, struct wr_span *to,
                       size_t bytes) {
@@ -340,6 +368,7 @@ static void lose(struct wr_spans *spans, struct wr_span *span, size_t bytes) {
   wr_lock_take(&spans->lock);
   wr_keep_count_active(spans);
   wr_keep_set_touched(spans, span, 0);
+  span->due = 0;
   wr_extent_forget(spans, span);
   wr_lock_give(&spans->lock);
 }
@@ -423,7 +452,7 @@ static void give_any(struct wr_span *span) {
 
 void wr_spans_reset(struct wr_spans *spans) {
   each_span(spans, give_any);
-  wr_keep_settle(spans);
+  wr_settle(spans);
 }
 
 /* In the fields of payloads, whatever the span was: nobody looks at it any more. */

@@ -8,7 +8,7 @@
 #ifndef WR_SPAN_H
 #define WR_SPAN_H
 
-#include "keep.h"
+#include "settle.h"
 
 /*
  * A payload begins at a multiple of this in its first page, behind a part of what its last page
@@ -52,10 +52,10 @@ bool wr_span_give(struct wr_span *span, const void *user);
 struct wr_span *wr_span_take_slab(struct wr_spans *spans, unsigned units, size_t block,
                                   size_t spacing);
 /* Gives a slab's span back, with wr_span.touched up to date. The excess over the mark stays until
- * the caller has given up its own locks and calls wr_keep_settle. */
+ * the caller has given up its own locks and calls wr_settle. */
 void wr_span_give_slab(struct wr_span *span);
 /* Gives the memory of a slab without blocks back to the kernel; the span stays in use. False if the
- * kernel refused. With what wr_keep_begin_giving takes. */
+ * kernel refused. With what wr_settle_begin_giving takes. */
 bool wr_span_purge_slab(struct wr_span *span);
 /* Notes that a slab's memory is touched up to `end` bytes from its base; false, and nothing is
  * noted, when the limit does not allow that. */
@@ -67,6 +67,14 @@ bool wr_span_touch_slab(struct wr_span *span, size_t end);
  * for, or, where it ends what is mapped, by mapping more. False when not. At most one mmap.
  */
 bool wr_span_resize(struct wr_span *span, size_t size);
+
+/*
+ * Makes the usable size of a payload `size`, which is less, in place, and retains what is behind
+ * it; when the payload is given back, it is one span with that again (wr_keep_shorten). False, and
+ * nothing has changed, when it would get no shorter, or when there are too many of such in the
+ * arena. Gives the excess over the mark back to the kernel before it returns.
+ */
+bool wr_span_shrink(struct wr_span *span, size_t size);
 
 /*
  * When a payload cannot grow to `size` for the part of its first page that lies before it: makes it

@@ -34,6 +34,8 @@ unit_tests = \
   tests/unit/test_span.c \
   tests/unit/test_span_faults.c \
   tests/unit/test_span_resize.c \
+  tests/unit/test_span_shrink.c \
+  tests/unit/test_settle.c \
   tests/unit/test_keep.c \
   tests/unit/test_text.c \
   tests/unit/test_thread.c

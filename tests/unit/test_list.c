@@ -48,10 +48,7 @@ static struct member *erase(struct model *model, int at) {
 }
 
 static void add(struct model *model, struct member *member, bool front) {
-  if (front)
-    wr_list_add_front(&model->list, &member->link);
-  else
-    wr_list_add_back(&model->list, &member->link);
+  wr_list_add(&model->list, &member->link, !front);
   insert(model, front ? 0 : model->count, member);
 }
 

@@ -166,6 +166,29 @@ START_TEST(much_smaller_blocks_give_their_memory_back) {
 }
 END_TEST
 
+/* As what a stream is read into is cut to what has come: nothing is copied, and what is behind it
+ * is free, and there again the next time. */
+START_TEST(a_payload_shrinks_to_a_payload_where_it_is) {
+  weir_stats_t before, after;
+  for (int turn = 0; turn < 4; turn++) {
+    char *block = weir_malloc(16 * MIB), *moved;
+    ck_assert_ptr_nonnull(block);
+    memset(block, turn + 1, 2 * MIB);
+    moved = weir_realloc(block, 2 * MIB);
+    ck_assert_ptr_eq(moved, block);
+    ck_assert_uint_lt(weir_usable_size(block), 2 * MIB + 8192);
+    ck_assert_int_eq(block[2 * MIB - 1], turn + 1);
+    weir_stats(&after, sizeof after);
+    ck_assert_uint_ge(after.retained, 13 * MIB);
+    weir_free(block);
+    if (turn == 0)
+      before = after;
+  }
+  ck_assert_uint_eq(after.fresh_commits, before.fresh_commits);
+  ck_assert_uint_eq(after.reserved, before.reserved);
+}
+END_TEST
+
 START_TEST(aligned_blocks_keep_their_contents) {
   for (size_t alignment = 32; alignment <= 8 * MIB; alignment *= 2) {
     unsigned char *block = weir_aligned_alloc(alignment, 1000);
@@ -344,6 +367,6 @@ UNIT_SUITE(realloc, blocks_that_stand_in_for_smaller_ones_stay,
            where_the_target_of_a_move_is_lost_there_is_another,
            payloads_grow_in_place_within_their_range, within_its_pages_a_payload_always_grows,
            within_its_range_a_payload_is_not_copied_elsewhere,
-           much_smaller_blocks_give_their_memory_back, aligned_blocks_keep_their_contents,
-           impossible_sizes_leave_the_block, without_memory_the_block_is_as_it_was,
-           without_memory_a_smaller_block_may_stay_large)
+           much_smaller_blocks_give_their_memory_back, a_payload_shrinks_to_a_payload_where_it_is,
+           aligned_blocks_keep_their_contents, impossible_sizes_leave_the_block,
+           without_memory_the_block_is_as_it_was, without_memory_a_smaller_block_may_stay_large)

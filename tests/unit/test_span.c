@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Spans: classes, what a taker is served from, alignment, slabs, resizing, and the counts of it
- * all. The mark has test_keep.c, failures and random use have test_span_faults.c.
+ * all. The mark has test_settle.c, failures and random use have test_span_faults.c.
  */
 #include "span.h"
 
@@ -218,7 +218,7 @@ START_TEST(a_retained_span_serves_down_to_more_than_half_of_it) {
       ck_assert_msg(whole == (2 * rounded > lengths[i]), "%zu units of a span of %zu: %s", units,
                     lengths[i], whole ? "served" : "not served");
       fake_give(span);
-      (void)wr_keep_reduce(spans, 0);
+      (void)wr_settle_to(spans, 0);
       ck_assert_uint_eq(retained(), 0);
     }
 }
@@ -328,7 +328,7 @@ START_TEST(stale_says_what_may_not_be_zero) {
   ck_assert_uint_eq(stale, 3 * MIB);
   fake_give(again);
   /* Half of it is purged, from its end. */
-  (void)wr_keep_reduce(spans, 2 * MIB);
+  (void)wr_settle_to(spans, 2 * MIB);
   again = wr_span_take(spans, 3 * MIB, 1, &stale);
   ck_assert_ptr_eq(again, span);
   ck_assert_uint_ge(stale, 2 * MIB);
@@ -372,13 +372,13 @@ START_TEST(every_unit_of_a_slab_leads_to_it) {
     wr_span_give_slab(slab);
     wr_span_check(spans);
     /* And of one that is served from a longer span. */
-    (void)wr_keep_reduce(spans, 0);
+    (void)wr_settle_to(spans, 0);
     large = take((size_t)2 * units << WR_UNIT_SHIFT);
     fake_give(large);
     slab = take_slab(units);
     ck_assert_ptr_eq(slab, large);
     wr_span_give_slab(slab);
-    (void)wr_keep_reduce(spans, 0);
+    (void)wr_settle_to(spans, 0);
   }
 }
 END_TEST
@@ -472,7 +472,7 @@ START_TEST(peaks_are_exact) {
   ck_assert_uint_eq(wr_counter_read(&spans->peak_active), 7 * MIB);
   ck_assert_uint_eq(wr_counter_read(&spans->retain.peak), 7 * MIB);
   ck_assert_uint_eq(wr_counter_read(&spans->peak_committed), 7 * MIB + meta);
-  (void)wr_keep_reduce(spans, 0);
+  (void)wr_settle_to(spans, 0);
   (void)take(20 * MIB);
   (void)wr_spans_committed(spans);
   meta = wr_counter_read(&arena->meta.used);

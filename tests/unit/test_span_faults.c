@@ -56,7 +56,7 @@ static void give_one(struct script *script, int i) {
     ck_assert(wr_span_give(script->payload[i], script->payload[i]->user));
   if (script->slab[i] != NULL) {
     wr_span_give_slab(script->slab[i]);
-    wr_keep_settle(spans);
+    wr_settle(spans);
   }
   script->payload[i] = script->slab[i] = NULL;
   wr_span_check(spans);
@@ -73,9 +73,12 @@ static size_t run_script(void) {
   for (int i = 1; i < SCRIPT_BLOCKS; i += 4)
     if (script.payload[i] != NULL)
       (void)wr_span_resize(script.payload[i], script.payload[i]->usable + 20000);
+  for (int i = 3; i < SCRIPT_BLOCKS; i += 4)
+    if (script.payload[i] != NULL)
+      (void)wr_span_shrink(script.payload[i], script.payload[i]->usable / 5);
   for (int i = 0; i < SCRIPT_BLOCKS; i += 2)
     take_one(&script, i);
-  (void)wr_keep_reduce(spans, 100 * KIB);
+  (void)wr_settle_to(spans, 100 * KIB);
   for (int i = 0; i < SCRIPT_BLOCKS; i += 3)
     if (script.slab[i] != NULL && i % 2 == 1)
       (void)wr_span_purge_slab(script.slab[i]);
@@ -89,7 +92,7 @@ static size_t run_script(void) {
 static void expect_nothing_lost(bool exact_mapped) {
   wr_span_check(spans);
   ck_assert_uint_eq(wr_keep_active(spans), 0);
-  (void)wr_keep_reduce(spans, 0);
+  (void)wr_settle_to(spans, 0);
   wr_span_check(spans);
   ck_assert_uint_eq(retained(), 0);
   if (exact_mapped) {
@@ -202,8 +205,11 @@ static void take_random(struct live *live, uint64_t *state) {
 
 static void resize_random(struct live *live, uint64_t *state) {
   size_t size = live->size / 2 + 1 + unit_below(state, live->size);
+  size_t less = live->size / (2 + unit_below(state, 30)) + 1;
+  bool shrinks = less < size && unit_below(state, 2) == 0;
   check_block(live);
-  if (wr_span_resize(live->span, size)) {
+  if (shrinks ? wr_span_shrink(live->span, less) : wr_span_resize(live->span, size)) {
+    size = shrinks ? less : size;
     live->size = size;
     mark_block(live);
   }
@@ -226,11 +232,11 @@ START_TEST(random_use_keeps_blocks_apart_and_the_mark) {
         resize_random(one, &state);
       } else if (what == 4) {
         size_t target = unit_below(&state, 8 * MIB);
-        (void)wr_keep_reduce(spans, target);
+        (void)wr_settle_to(spans, target);
         ck_assert_uint_le(retained(), target);
       } else if (what == 5 && mark != SIZE_MAX) {
         mark = unit_below(&state, 32 * MIB);
-        wr_keep_set_mark(spans, mark);
+        wr_settle_set_mark(spans, mark);
       } else {
         check_block(one);
         ck_assert(wr_span_give(one->span, one->span->user));
@@ -272,7 +278,7 @@ static void *use_in_thread(void *argument) {
       *one = NULL;
     }
     if (step % 500 == 499)
-      (void)wr_keep_reduce(spans, MIB);
+      (void)wr_settle_to(spans, MIB);
   }
   for (int i = 0; i < 8; i++)
     if (live[i] != NULL && !wr_span_give(live[i], live[i]->user))

@@ -235,7 +235,7 @@ static void loosen(void) {
   for (int i = 0; !spans->retain.loose; i++) {
     ck_assert_int_lt(i, 10);
     fake_give(take(MIB));
-    wr_keep_settle(spans);
+    wr_settle(spans);
   }
 }
 
@@ -244,7 +244,7 @@ START_TEST(where_no_two_are_alike_all_memory_serves) {
   size_t purges;
   begin(4096, 0);
   loosen();
-  wr_keep_set_mark(spans, 16 * MIB);
+  wr_settle_set_mark(spans, 16 * MIB);
   purges = 0;
   for (int i = 0; i < 4000; i++) {
     struct wr_span *one = take(100 * KIB + unit_below(&state, 4 * MIB));
