@@ -173,8 +173,8 @@ WR_INLINE void wr_slab_reopen(struct wr_span *slab) {
 }
 
 /* Leaves a stolen slab, which is in no list, as if just made, and gives its memory back to the
- * kernel if that is to be asked. False if it was asked and refused. With what wr_settle_begin_giving
- * takes, and no other lock. */
+ * kernel if that is to be asked. False if it was asked and refused. With what
+ * wr_settle_begin_giving takes, and no other lock. */
 bool wr_slab_purge(struct wr_span *slab, bool ask);
 
 /* For a slab whose used blocks are all in the caller's hands, and whose owner cannot be using it:

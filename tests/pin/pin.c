@@ -26,7 +26,7 @@
 #include <weir/pin.h>
 #include <weir/weir.h>
 
-enum { TURNS = 16, WARM = 2 };
+enum { TURNS = 6, WARM = 2 };
 #define MIB ((size_t)1 << 20)
 
 static void *(*take)(size_t);

@@ -428,11 +428,11 @@ static void fork_often(size_t times) {
 }
 
 static void forks(void) {
-  fork_often(200);
+  fork_often(96);
 }
 
 static void forks_again(void) {
-  fork_often(40);
+  fork_often(24);
 }
 
 int main(int argc, char **argv) {

@@ -133,11 +133,11 @@ static void fork_often(size_t times) {
 }
 
 static void plain(void) {
-  fork_often(200);
+  fork_often(96);
 }
 
 static void *from_thread(void *unused) {
-  fork_often(40);
+  fork_often(24);
   return unused;
 }
 
@@ -167,7 +167,7 @@ static void release(void) {
 
 static void handlers(void) {
   REQUIRE(pthread_atfork(prepare, release, release) == 0, "pthread_atfork");
-  fork_often(40);
+  fork_often(24);
 }
 
 /* The child of a program whose only allocation is the one being done by another thread. */
@@ -229,7 +229,7 @@ static void list_of_streams(void) {
 
   REQUIRE(stream != NULL, "fopencookie");
   REQUIRE(pthread_create(&thread, NULL, flush_all, stream) == 0, "pthread_create");
-  for (i = 0; i < 400; i++) {
+  for (i = 0; i < 200; i++) {
     pid_t child = fork();
     if (child == 0)
       _exit(0);

@@ -65,42 +65,36 @@ static void burst(size_t size, size_t count, size_t mark) {
   }
 }
 
+/* Over a small mark a quarter will do. */
 static void bursts(size_t mark) {
-  burst(4 * EXPECT_MIB, 24, mark);
-  burst(100000, 800, mark);
-  burst(8 * EXPECT_MIB + 64, 10, mark);
+  size_t less = mark <= EXPECT_MIB ? 4 : 1;
+  burst(4 * EXPECT_MIB, 24 / less, mark);
+  burst(100000, 1000 / less, mark);
+  burst(8 * EXPECT_MIB + 64, 12 / less, mark);
   burst(48 * EXPECT_MIB, 2, mark);
-}
-
-/* Small blocks: every slab is empty in the end, and but for a few all of them go. */
-static void small_bursts(size_t mark) {
-  burst(500, 65536, mark);
-  burst(5000, 16384, mark);
-  burst(40000, 1024, mark);
-}
-
-static void both_bursts(size_t mark) {
-  bursts(mark);
-  small_bursts(mark);
-  burst(4 * EXPECT_MIB, 24, mark);
+  /* Small blocks: every slab is empty in the end, and but for a few all of them go. */
+  burst(500, 65536 / less, mark);
+  burst(5000, 16384 / less, mark);
+  burst(40000, 2048 / less, mark);
+  burst(4 * EXPECT_MIB, 24 / less, mark);
 }
 
 static void burst_default(void) {
-  both_bursts(64 * EXPECT_MIB);
+  bursts(64 * EXPECT_MIB);
   /* A gibibyte, once. */
   burst(4 * EXPECT_MIB, 256, 64 * EXPECT_MIB);
 }
 static void burst_none(void) {
-  both_bursts(0);
+  bursts(0);
 }
 static void burst_page(void) {
-  both_bursts(expect_page());
+  bursts(expect_page());
 }
 static void burst_one(void) {
-  both_bursts(EXPECT_MIB);
+  bursts(EXPECT_MIB);
 }
 static void burst_unlimited(void) {
-  both_bursts(UNLIMITED);
+  bursts(UNLIMITED);
 }
 
 static void short_bursts(size_t mark) {

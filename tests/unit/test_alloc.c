@@ -204,7 +204,7 @@ END_TEST
 /* Each that the limit refuses, of whatever size and alignment; and it costs nothing of what is
  * retained, though a few bytes can take as many pages as their alignment has. */
 START_TEST(every_refusal_at_the_limit_is_counted) {
-  enum { LIVE = 64, TURNS = 100000 };
+  enum { LIVE = 64, TURNS = 25000 };
   for (uint64_t seed = 1; seed <= 3; seed++) {
     weir_arena_options_t options = WEIR_ARENA_OPTIONS_INIT;
     weir_arena_t *arena;
