@@ -219,6 +219,8 @@ static void regain(struct wr_spans *spans, struct wr_span *span) {
   if (span->units == span->whole)
     span->kind = span->whole_kind;
   span->served = served;
+  /* Of the payload nothing is known, whatever is of what it joined. */
+  span->probed = false;
   span->due &= (uint8_t)~WR_DUE_TAIL;
   spans->tails--;
 }

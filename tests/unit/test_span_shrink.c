@@ -200,6 +200,26 @@ START_TEST(the_mark_holds_for_tails) {
 }
 END_TEST
 
+/* That the kernel was asked about a tail says nothing of the payload it was cut off. */
+START_TEST(what_is_not_known_of_a_payload_pushes_nothing_out) {
+  for (size_t size = MIB; size < 16 * MIB; size += MIB) {
+    struct wr_span *hot, *span;
+    begin(4096, 20 * MIB);
+    hot = take(8 * MIB);
+    span = fake_take(spans, 16 * MIB);
+    fake_touch(span->user, 1);
+    fake_give(hot);
+    ck_assert(shrink(span, size));
+    (void)wr_settle_to(spans, 8 * MIB);
+    ck_assert_uint_ge(retained(), 8 * MIB);
+    fake_give(span);
+    (void)wr_settle_to(spans, 8 * MIB + 4096);
+    ck_assert_uint_eq(fake_calls(FAKE_PURGE), 0);
+    ck_assert_uint_eq(retained(), fake_resident());
+  }
+}
+END_TEST
+
 START_TEST(below_a_limit_a_tail_is_room_for_others) {
   struct wr_span *span;
   begin(4096, SIZE_MAX);
@@ -294,6 +314,7 @@ UNIT_SUITE(span_shrink, what_is_cut_off_is_retained_and_comes_back,
            it_grows_into_what_was_cut_off, one_whose_tail_is_taken_stays_short,
            others_of_its_class_are_taken_before_a_tail,
            what_the_kernel_took_of_a_tail_is_address_space, the_mark_holds_for_tails,
+           what_is_not_known_of_a_payload_pushes_nothing_out,
            below_a_limit_a_tail_is_room_for_others, only_so_many_have_a_tail,
            one_that_stands_in_for_a_shorter_one_does_so_again,
            one_that_is_lent_is_its_own_class_again, a_loop_finds_all_its_memory_again)
