@@ -247,6 +247,13 @@ WR_HOT void wr_keep_add(struct wr_spans *spans, struct wr_span *span) {
   wr_retain_add(&spans->retain, &span->member, wr_extent_touched(span), span->served);
 }
 
+/* Whether so much may be cut off a payload as its tail. */
+static bool may_cut(const struct wr_spans *spans, size_t units) {
+  size_t mark = wr_counter_read(&spans->retain.mark);
+  return spans->limit == SIZE_MAX && spans->range == NULL && spans->tails < WR_KEEP_TAILS &&
+         units <= mark / 8 * 3 >> spans->shift;
+}
+
 void wr_keep_shorten(struct wr_spans *spans, struct wr_span *span, size_t units) {
   bool served = span->served;
   unsigned whole, kind;
@@ -255,7 +262,7 @@ void wr_keep_shorten(struct wr_spans *spans, struct wr_span *span, size_t units)
     regain(spans, span);
   whole = span->units;
   kind = span->kind;
-  rest = whole > units && spans->tails < WR_KEEP_TAILS ? wr_extent_cut(spans, span, units) : NULL;
+  rest = whole > units && may_cut(spans, whole - units) ? wr_extent_cut(spans, span, units) : NULL;
   if (rest == NULL)
     return;
   rest->due = 0;

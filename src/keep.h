@@ -52,15 +52,19 @@ bool wr_keep_may_extend(const struct wr_spans *spans, size_t units);
 bool wr_keep_extend(struct wr_spans *spans, struct wr_span *span, size_t units);
 
 /* How many payloads of an arena that shrank may have a tail at once. */
-#define WR_KEEP_TAILS 8
+#define WR_KEEP_TAILS 1
 
 /*
  * Makes the address range of a payload `units` units long, if it is longer, or can be by what was
  * cut off when it shrank before. What is cut off, its tail, is retained, the last one of its class
  * to be taken; when the payload is given back, the two are one span again if nobody has taken the
- * tail, so that a loop which shrinks what it has allocated finds that again. Changes nothing when
- * there are WR_KEEP_TAILS already, because programs that keep what they shrank would begin with a
- * fresh span each time; or no descriptor. Under the lock, and after wr_keep_count_active.
+ * tail, so that a loop which shrinks what it has allocated finds that again.
+ *
+ * Changes nothing when there are WR_KEEP_TAILS already: a program that keeps several of what it
+ * shrank begins with a fresh span each time, where one that copies goes on with the same; nor when
+ * the tail would be over three eighths of the mark, for then two of such spans do not fit below it;
+ * nor where memory is bounded, which short payloads in the place of long ones would fragment; nor
+ * without a descriptor. Under the lock, and after wr_keep_count_active.
  */
 void wr_keep_shorten(struct wr_spans *spans, struct wr_span *span, size_t units);
 

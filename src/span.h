@@ -71,8 +71,8 @@ bool wr_span_resize(struct wr_span *span, size_t size);
 /*
  * Makes the usable size of a payload `size`, which is less, in place, and retains what is behind
  * it; when the payload is given back, it is one span with that again (wr_keep_shorten). False, and
- * nothing has changed, when it would get no shorter, or when there are too many of such in the
- * arena. Gives the excess over the mark back to the kernel before it returns.
+ * nothing has changed, when it would get no shorter, or when wr_keep_shorten does not cut it.
+ * Gives the excess over the mark back to the kernel before it returns.
  */
 bool wr_span_shrink(struct wr_span *span, size_t size);
 
